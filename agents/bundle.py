@@ -1,0 +1,187 @@
+"""A trained policy on disk: what training exports and everything else plays. No pickle anywhere.
+
+A folder, or a zip of one, with `policy.onnx` (opset 17), `weights.safetensors`, `card.json` (see `agents.card`) and
+`README.md`. Files are read once, checked against the card's SHA-256 and handed on from memory: what was checked is what runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from agents.card import BundleError, Card
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Bundle", "BundleError", "Card", "export", "load"]
+
+CARD, ONNX, WEIGHTS, README = "card.json", "policy.onnx", "weights.safetensors", "README.md"
+OPSET = 17
+MAX_FILE_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A checked bundle in memory."""
+
+    path: Path
+    card: Card
+    onnx: bytes
+    weights: bytes
+
+
+def export(directory: str | os.PathLike[str], *, network: torch.nn.Module, card: Card | Mapping[str, Any]) -> Path:
+    """Write `network` (observations [B, …] → logits [B, A], values [B]) and its card as a bundle; returns its path.
+
+    A copy is exported, in float32, on the CPU and in evaluation mode; the network itself stays as it is. The folder appears
+    whole or not at all; an older bundle in its place is replaced. `card.files` is filled in here. Raises `BundleError` for an
+    incomplete card, and if `directory` holds something else than a bundle.
+    """
+    target = Path(directory).absolute()
+    chosen = card if isinstance(card, Card) else Card.from_dict(card)
+    if target.exists() and not _is_replaceable(target):
+        raise BundleError(f"{target} exists and is not a policy bundle, so it is not replaced. Choose another folder")
+    network = copy.deepcopy(network).cpu().float().eval()
+    contents = {ONNX: _onnx_bytes(network, chosen), WEIGHTS: _weight_bytes(network), README: chosen.readme().encode()}
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    contents[CARD] = replace(chosen, files=files).to_json().encode()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write_folder(target, contents)
+    except OSError as error:
+        raise BundleError(f"the bundle can't be written to {target}: {error.strerror or error}") from error
+    return target
+
+
+def load(path: str | os.PathLike[str]) -> Bundle:
+    """Read and check a bundle folder or zip. Raises `BundleError` if it is missing, cut off, changed or of a newer format."""
+    source = Path(path)
+    if source.is_dir():
+        contents = _read_folder(source)
+    elif source.is_file():
+        contents = _read_zip(source)
+    else:
+        raise BundleError(f"there is no policy bundle at {source}. Train one: procsnake train")
+    if CARD not in contents:
+        raise BundleError(f"{source} has no {CARD}, so it is no policy bundle. A run's bundle lies in RUN/bundle")
+    try:
+        card = Card.from_dict(json.loads(contents[CARD]))
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"{source}: {CARD} is cut off or not JSON ({error}). Export the bundle anew") from error
+    except BundleError as error:
+        raise BundleError(f"{source}: {error}") from error
+    _verify(source, card, contents)
+    return Bundle(source, card, contents[ONNX], contents[WEIGHTS])
+
+
+def _verify(source: Path, card: Card, contents: dict[str, bytes]) -> None:
+    for name in (ONNX, WEIGHTS, README):
+        if name not in contents:
+            raise BundleError(f"{source} lacks {name}. Export or copy the bundle anew")
+        digest = hashlib.sha256(contents[name]).hexdigest()
+        if digest != card.files.get(name):
+            raise BundleError(
+                f"{source}: {name} ({len(contents[name])} bytes, SHA-256 {digest[:12]}…) is not the file that {CARD} describes:"
+                " cut off or changed. Export or copy the bundle anew"
+            )
+
+
+def _read_folder(folder: Path) -> dict[str, bytes]:
+    contents = {}
+    for name in (CARD, ONNX, WEIGHTS, README):
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                with open(folder / name, "rb") as file:
+                    contents[name] = _bounded(file, folder, name)
+            except OSError as error:
+                if isinstance(error, FileNotFoundError):
+                    raise
+                raise BundleError(f"{folder / name} can't be read: {error.strerror or error}") from error
+    return contents
+
+
+def _read_zip(archive: Path) -> dict[str, bytes]:
+    """The bundle's files from the archive's root or from its one folder; nothing is written to disk."""
+    contents: dict[str, bytes] = {}
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            for info in opened.infolist():
+                name = PurePosixPath(info.filename).name
+                if name not in (CARD, ONNX, WEIGHTS, README) or info.is_dir():
+                    continue
+                if name in contents:
+                    raise BundleError(f"{archive} holds {name} twice; a zip of one bundle holds it once")
+                with opened.open(info) as file:
+                    contents[name] = _bounded(file, archive, name)
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise BundleError(f"{archive} is neither a bundle folder nor a whole zip of one ({error})") from error
+    return contents
+
+
+def _bounded(file: Any, source: Path, name: str) -> bytes:
+    content: bytes = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise BundleError(f"{source}: {name} is larger than {MAX_FILE_BYTES >> 20} MiB, the most that a bundle's file may have")
+    return content
+
+
+def _is_replaceable(target: Path) -> bool:
+    return target.is_dir() and ((target / CARD).exists() or not any(target.iterdir()))
+
+
+def _write_folder(target: Path, contents: dict[str, bytes]) -> None:
+    """Write beside the target, then swap by renaming. If the second rename fails the old folder comes back."""
+    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
+    old = fresh.with_suffix(".old")
+    try:
+        for name, content in contents.items():
+            (fresh / name).write_bytes(content)
+        fresh.chmod(0o755)
+        if target.exists():
+            os.replace(target, old)
+        os.replace(fresh, target)
+    except BaseException:
+        if old.exists() and not target.exists():
+            os.replace(old, target)
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _onnx_bytes(network: torch.nn.Module, card: Card) -> bytes:
+    """Trace a network in evaluation mode with a free batch axis."""
+    import torch
+
+    example = torch.zeros((2, *card.observation_shape), dtype=getattr(torch, card.observation_dtype))
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), torch.inference_mode():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            network,
+            (example,),
+            Path(folder, ONNX),
+            input_names=["observations"],
+            output_names=["logits", "values"],
+            dynamic_axes={name: {0: "batch"} for name in ("observations", "logits", "values")},
+            opset_version=OPSET,
+            # torch's newer exporter writes opset 18, converts it down where it can, and prints as it goes.
+            dynamo=False,
+        )
+        return Path(folder, ONNX).read_bytes()
+
+
+def _weight_bytes(network: torch.nn.Module) -> bytes:
+    from safetensors.torch import save
+
+    return save({name: tensor.contiguous() for name, tensor in network.state_dict().items()})

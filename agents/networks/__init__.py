@@ -1,0 +1,36 @@
+"""Networks by name: `build("snake-cnn", (21, 21, 12), 3)`. torch is imported when the first one is built."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from envs.errors import ConfigError, UnknownNameError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["build", "names"]
+
+_NETWORKS = {"mlp": "agents.networks.mlp:MLP", "snake-cnn": "agents.networks.snake_cnn:SnakeCNN"}
+
+
+def names() -> list[str]:
+    """The names that `build` knows, sorted."""
+    return sorted(_NETWORKS)
+
+
+def build(name: str, observation_shape: tuple[int, ...], num_actions: int, **options: Any) -> torch.nn.Module:
+    """A freshly initialised network: forward(observations [B, *observation_shape]) → (logits float32 [B, A], values float32 [B]).
+
+    Observations are uint8 (or any real dtype); the mask of actions is applied outside. Raises `UnknownNameError` for a name and
+    `ConfigError` for options that it doesn't know or can't use.
+    """
+    if name not in _NETWORKS:
+        raise UnknownNameError("network", name, names())
+    module, _, attribute = _NETWORKS[name].partition(":")
+    network_class = getattr(import_module(module), attribute)
+    try:
+        return network_class(tuple(observation_shape), num_actions, **options)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"network {name!r} can't be built for {observation_shape} with options {options}: {error}") from error

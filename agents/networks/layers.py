@@ -1,0 +1,49 @@
+"""Layers that the networks share: orthogonal initialisation, scaled inputs, the two heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import torch
+from torch import nn
+
+Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
+
+
+def orthogonal(layer: Layer, gain: float = 2**0.5) -> Layer:
+    """Initialise as the PPO references do: orthogonal weights, zero biases."""
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def plane_scales(scales: Sequence[float] | None, planes: int) -> torch.Tensor:
+    """float32 (planes,), 1/255 unless given. Raises `ValueError` if their number is wrong."""
+    if scales is None:
+        return torch.full((planes,), 1 / 255)
+    if len(scales) != planes:
+        raise ValueError(f"scales has {len(scales)} values, the observation has {planes} planes")
+    return torch.tensor(scales, dtype=torch.float32)
+
+
+def to_float(observations: torch.Tensor) -> torch.Tensor:
+    """In the dtype that the next layer computes in. bfloat16 holds 0..255 exactly."""
+    device = observations.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
+    return observations.to(dtype)
+
+
+class Heads(nn.Module):
+    """The last layers: features float [B, F] → (logits float32 [B, A], values float32 [B])."""
+
+    def __init__(self, features: int, num_actions: int) -> None:
+        super().__init__()
+        self.actor = orthogonal(nn.Linear(features, num_actions), 0.01)
+        self.critic = orthogonal(nn.Linear(features, 1), 1.0)
+
+    def forward(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        # Float32 also under autocast: the policy ratio of PPO is sensitive to rounded logits, and these layers are small.
+        with torch.autocast(features.device.type, enabled=False):
+            features = features.float()
+            return self.actor(features), self.critic(features).squeeze(-1)

@@ -1,0 +1,44 @@
+"""A plain multilayer perceptron over the flattened observation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+from torch.nn.functional import linear
+
+from agents.networks.layers import Heads, orthogonal, plane_scales, to_float
+
+
+class MLP(nn.Module):
+    """Flatten → hidden layers with ReLU → heads.
+
+    `hidden_sizes`: units of each hidden layer. `scales`: one factor for each entry of the observation's last axis
+    (float = raw * scale), default 1/255.
+    """
+
+    def __init__(
+        self,
+        observation_shape: tuple[int, ...],
+        num_actions: int,
+        *,
+        hidden_sizes: Sequence[int] = (64, 64),
+        scales: Sequence[float] | None = None,
+    ) -> None:
+        super().__init__()
+        inputs = math.prod(observation_shape)
+        sizes = [inputs, *hidden_sizes]
+        self.hidden = nn.ModuleList(orthogonal(nn.Linear(a, b)) for a, b in zip(sizes, sizes[1:], strict=False))
+        self.heads = Heads(sizes[-1], num_actions)
+        planes = plane_scales(scales, observation_shape[-1])
+        self.register_buffer("scales", planes.repeat(inputs // len(planes)), persistent=False)
+
+    def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        first, *others = self.hidden
+        # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a batch.
+        features = linear(to_float(observations.flatten(1)), first.weight * self.scales, first.bias).relu()
+        for layer in others:
+            features = layer(features).relu()
+        return self.heads(features)

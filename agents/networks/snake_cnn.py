@@ -1,0 +1,54 @@
+"""A small convolutional network for board-shaped observations, built for arithmetic: few channels, early strides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+from torch.nn.functional import conv2d
+
+from agents.networks.layers import Heads, orthogonal, plane_scales, to_float
+
+
+class SnakeCNN(nn.Module):
+    """3×3 convolutions with ReLU → one dense layer → heads, for observations [B, H, W, C].
+
+    `channels` and `strides`: output planes and stride of each convolution. `hidden`: units of the dense layer. `scales`: one
+    factor a plane (float = raw * scale), default 1/255. Weights and activations lie channels-last, as the observations do.
+    """
+
+    def __init__(
+        self,
+        observation_shape: tuple[int, int, int],
+        num_actions: int,
+        *,
+        channels: Sequence[int] = (32, 32),
+        strides: Sequence[int] = (2, 2),
+        hidden: int = 128,
+        scales: Sequence[float] | None = None,
+    ) -> None:
+        super().__init__()
+        if len(channels) != len(strides) or not channels:
+            raise ValueError(f"channels {list(channels)} and strides {list(strides)} must be of equal length, at least 1")
+        height, width, planes = observation_shape
+        inputs = [planes, *channels[:-1]]
+        self.convolutions = nn.ModuleList(
+            orthogonal(nn.Conv2d(a, b, 3, stride, padding=1)) for a, b, stride in zip(inputs, channels, strides, strict=True)
+        )
+        for stride in strides:
+            height, width = (height - 1) // stride + 1, (width - 1) // stride + 1
+        self.dense = orthogonal(nn.Linear(height * width * channels[-1], hidden))
+        self.heads = Heads(hidden, num_actions)
+        self.register_buffer("scales", plane_scales(scales, planes).reshape(1, planes, 1, 1), persistent=False)
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        first, *others = self.convolutions
+        # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a batch.
+        planes = to_float(observations.permute(0, 3, 1, 2))
+        planes = conv2d(planes, first.weight * self.scales, first.bias, first.stride, first.padding).relu()
+        for layer in others:
+            planes = layer(planes).relu()
+        # Flattened as they lie in memory, so without a copy.
+        return self.heads(self.dense(planes.permute(0, 2, 3, 1).flatten(1)).relu())

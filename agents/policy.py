@@ -1,0 +1,176 @@
+"""`Policy`: a trained network as an agent, the same object in evaluation, the terminal and the server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from agents import bundle as bundles
+from agents.agent import Agent, Decision
+from agents.bundle import Bundle
+from agents.card import BundleError
+from agents.sampling import choose, uniforms
+from envs.battlesnake.observations import observation_from_contract
+from envs.battlesnake.state import MOVE_NAMES, State
+from envs.errors import ConfigError, MissingDependencyError, UnknownNameError
+
+Forward = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+_MASKED = np.finfo(np.float32).min
+
+
+class Policy(Agent):
+    """A bundle that plays.
+
+    Actions that are certain death are masked. Of the others it takes the likeliest, or with `sample=True` draws one by its
+    probability, as a function of (`seed`, game, turn, slot). `backend="onnx"` runs on onnxruntime with `threads` threads and
+    imports neither torch nor ray; `backend="torch"` builds the network from `agents.networks`.
+
+    Raises `BundleError` for a network file that can't be run and, when playing, for a board of another size than it knows.
+    """
+
+    def __init__(self, bundle: Bundle, *, backend: str = "onnx", sample: bool = False, seed: int = 0, threads: int = 1) -> None:
+        if backend not in _BACKENDS:
+            raise UnknownNameError("backend", backend, _BACKENDS)
+        if threads < 1:
+            raise ConfigError(f"threads is {threads}; it must be at least 1")
+        self.bundle, self.card = bundle, bundle.card
+        self.name = _display_name(bundle)
+        self.sample, self.seed = sample, seed
+        self._observation = observation_from_contract(self.card.observation)
+        if self.card.action["num_actions"] != self._observation.num_actions:
+            raise BundleError(
+                f"{bundle.path}: its card speaks of {self.card.action['num_actions']} actions, but its observation type has"
+                f" {self._observation.num_actions}. Export the bundle anew"
+            )
+        self._forward = _BACKENDS[backend](bundle, threads)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        backend: str = "onnx",
+        *,
+        sample: bool = False,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> Policy:
+        """The policy of the bundle at `path` (folder or zip); options as the constructor has them."""
+        return cls(bundles.load(path), backend=backend, sample=sample, seed=seed, threads=threads)
+
+    def logits(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Unmasked logits float32 (n, A) and values float32 (n,) of observations (n, …) as the card describes them."""
+        expected, dtype = tuple(self.card.observation_shape), np.dtype(self.card.observation_dtype)
+        if observations.shape[1:] != expected or observations.dtype != dtype:
+            raise BundleError(
+                f"policy {self.name!r} reads observations {dtype} {expected}, but got {observations.dtype}"
+                f" {observations.shape[1:]}: it was trained for boards of another size or another observation type"
+            )
+        return self._forward(observations)
+
+    def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        if len(boards) == 0:
+            return np.empty(0, np.int8)
+        actions = self._actions(state, boards, slots)[0]
+        return self._observation.to_moves(state, boards, slots, actions)
+
+    def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
+        boards, slots = np.zeros(1, np.int64), np.array([you])
+        actions, probabilities, values = self._actions(state, boards, slots)
+        every = np.arange(self._observation.num_actions)
+        moves = self._observation.to_moves(state, boards.repeat(len(every)), slots.repeat(len(every)), every)
+        by_move = np.zeros(4, np.float32)
+        by_move[moves] = probabilities[0]
+        return Decision(int(moves[actions[0]]), by_move, float(values[0]))
+
+    def explain(self, state: State, you: int) -> dict[str, Any]:
+        """Why it moves as it does on board 0, JSON-able: the move, each move's probability, the value."""
+        decision = self.act(state, you)
+        assert decision.probabilities is not None
+        return {
+            "agent": self.name,
+            "move": MOVE_NAMES[decision.move],
+            "probabilities": dict(zip(MOVE_NAMES, decision.probabilities.tolist(), strict=True)),
+            "value": decision.value,
+        }
+
+    def _actions(self, state: State, boards: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(actions (n,), masked probabilities float32 (n, A), values (n,))."""
+        logits, values = self.logits(self._observation.observe(state, boards, slots))
+        mask = self._observation.action_mask(state, boards, slots)
+        probabilities = _softmax(np.where(mask, logits, _MASKED))
+        if self.sample:
+            return choose(probabilities, uniforms(state, boards, slots, seed=self.seed)), probabilities, values
+        return np.where(mask, logits, _MASKED).argmax(axis=1), probabilities, values
+
+
+def _display_name(bundle: Bundle) -> str:
+    """The bundle's own name, or its run's if it lies in RUN/bundle."""
+    path = bundle.path.absolute()
+    return path.parent.name if path.name == "bundle" else path.name.removesuffix(".zip")
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+
+def _onnx_forward(bundle: Bundle, threads: int) -> Forward:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingDependencyError(
+            "onnxruntime", feature="playing a policy bundle", install="pip install onnxruntime"
+        ) from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    # Threads that spin while they wait take the core from whoever else plays on this machine.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(bundle.onnx, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise BundleError(f"{bundle.path}: onnxruntime can't run policy.onnx: {error}") from error
+
+    def forward(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        logits, values = session.run(["logits", "values"], {"observations": np.ascontiguousarray(observations)})
+        return logits, values
+
+    return forward
+
+
+def _torch_forward(bundle: Bundle, threads: int) -> Forward:
+    """torch's thread count belongs to the whole process, so `threads` is left to the caller."""
+    try:
+        import torch
+        from safetensors.torch import load
+    except ImportError as error:
+        raise MissingDependencyError("torch", feature='backend="torch"', install="pip install 'procsnake[train]'") from error
+    from agents import networks
+
+    card = bundle.card
+    network = networks.build(
+        card.network["name"],
+        tuple(card.observation_shape),
+        card.action["num_actions"],
+        **card.network.get("options", {}),
+    )
+    try:
+        network.load_state_dict(load(bundle.weights))
+    except RuntimeError as error:
+        raise BundleError(
+            f"{bundle.path}: weights.safetensors doesn't fit network {card.network['name']!r}: {error}"
+        ) from error
+    network.eval()
+
+    def forward(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        with torch.inference_mode():
+            logits, values = network(torch.from_numpy(np.ascontiguousarray(observations)))
+        return logits.float().numpy(), values.float().numpy()
+
+    return forward
+
+
+_BACKENDS: dict[str, Callable[[Bundle, int], Forward]] = {"onnx": _onnx_forward, "torch": _torch_forward}

@@ -1,0 +1,60 @@
+"""Agents by name: `agents.make("greedy")`, `agents.make("runs/first/bundle")`."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from agents.agent import Agent
+from envs.errors import ConfigError, UnknownNameError
+
+_FACTORIES: dict[str, str | Callable[..., Agent]] = {
+    "random": "agents.heuristics.random_legal:RandomLegal",
+    "greedy": "agents.heuristics.greedy_food:GreedyFood",
+    "flood": "agents.heuristics.flood_fill:FloodFill",
+}
+
+
+def register(name: str, factory: str | Callable[..., Agent]) -> None:
+    """Add an agent under `name`. `factory` is a callable or "module:attribute", imported when first made."""
+    _FACTORIES[name] = factory
+
+
+def names() -> list[str]:
+    """The names that `make` knows, sorted."""
+    return sorted(_FACTORIES)
+
+
+def make(name: str | os.PathLike[str], **options: Any) -> Agent:
+    """The agent registered under `name`, or else the policy whose bundle lies at that path, with its own keyword options.
+
+    Raises `UnknownNameError` for what is neither, `ConfigError` for options it doesn't have, `BundleError` for a bad bundle.
+    """
+    name = os.fspath(name)
+    if name not in _FACTORIES:
+        return _load_policy(name, options)
+    factory = _FACTORIES[name]
+    if isinstance(factory, str):
+        module, _, attribute = factory.partition(":")
+        factory = getattr(import_module(module), attribute)
+    return _construct(factory, name, options)
+
+
+def _load_policy(path: str, options: dict[str, Any]) -> Agent:
+    looks_like_a_path = os.path.exists(path) or path.endswith(".zip") or os.path.basename(path) != path
+    if not looks_like_a_path:
+        raise UnknownNameError("agent", path, names(), hint="The path of a policy bundle does as well.")
+    from agents.policy import Policy
+
+    return _construct(Policy.load, path, {"path": path, **options})
+
+
+def _construct(factory: Callable[..., Agent], name: str, options: dict[str, Any]) -> Agent:
+    try:
+        inspect.signature(factory).bind(**options)
+    except TypeError as error:
+        raise ConfigError(f"agent {name!r} can't be made with options {sorted(options)}: {error}") from error
+    return factory(**options)

@@ -1,0 +1,35 @@
+"""Random choices that are a function of the game and not of the order in which boards are asked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from envs.battlesnake import rng
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.state import State
+
+# 32 bits: enough to choose by, and few enough that `uniform * total` never rounds up to the total.
+_TO_UNIT = 2.0**-32
+
+
+def uniforms(state: State, boards: np.ndarray, slots: np.ndarray, *, seed: int) -> np.ndarray:
+    """A multiple of 2**-32 in [0, 1) for each snake, float64 (n,): a function of (seed, the game's key, its turn, the slot)."""
+    out = np.empty(len(boards))
+    a = state.arrays
+    seed64 = np.uint64(seed & 0xFFFFFFFFFFFFFFFF)
+    _draw(a.key, a.turn, seed64, np.asarray(boards, np.int64), np.asarray(slots, np.int64), out)
+    return out
+
+
+def choose(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """Column k of each row with a chance proportional to weights[row, k] >= 0 (n, A); `uniform` (n,) decides. intp (n,)."""
+    cumulative = np.cumsum(weights, axis=1, dtype=np.float64)
+    return (cumulative > (uniform * cumulative[:, -1])[:, None]).argmax(axis=1)
+
+
+@kernel
+def _draw(key, turn, seed, boards, slots, out):
+    for n in range(len(boards)):
+        b = boards[n]
+        bits = rng.draw(rng.combine(key[b], seed), turn[b], rng.MOVES, slots[n])
+        out[n] = np.float64(bits >> np.uint64(32)) * _TO_UNIT

@@ -1,0 +1,74 @@
+"""Games as the arena hands them out: pages of frames in the form of the old engine, turned into move requests.
+
+The form, read from the arena's public source (server/src/engine/frame.rs and routes/game/api.rs) and not tried live: a page is
+{"Count", "Frames"}; a frame {"Turn", "Snakes", "Food", "Hazards"}; a snake {"ID", "Name", "Body", "Health", "Color", "HeadType",
+"TailType", "Latency", "Shout", "Squad", "Death": null or {"Cause", "Turn", "EliminatedBy"}}; a point {"X", "Y"}, y up. The dead
+stay in `Snakes`. What the board's size and rules were is told elsewhere (`GET /games/{id}`: {"Game": {"Width", "Height", …}}).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Entry = dict[str, Any]
+
+
+def is_frames(entry: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is a page of frames."""
+    return "Frames" in entry or "frames" in entry
+
+
+def game_and_requests(page: Mapping[str, Any], width: int | None, height: int | None) -> tuple[Entry, list[Entry]]:
+    """The webhook's game object and a move request a frame. Raises KeyError, TypeError or ValueError for malformed frames."""
+    about = page.get("Game") or {}
+    size = {"width": width or about.get("Width"), "height": height or about.get("Height")}
+    if not all(size.values()):
+        raise ValueError("frames don't tell the board's size; pass width= and height=")
+    ruleset = about.get("Ruleset") or {"name": "standard"}
+    game = {"id": about.get("ID", ""), "ruleset": ruleset, "map": about.get("Map", ""), "timeout": 500, "source": "arena"}
+    frames = page["Frames"] if "Frames" in page else page["frames"]
+    return game, [_request(frame, size, game) for frame in frames]
+
+
+def _request(frame: Mapping[str, Any], size: Mapping[str, Any], game: Mapping[str, Any]) -> Entry:
+    snakes = [_snake(snake, int(frame["Turn"])) for snake in frame["Snakes"]]
+    dead = [snake for snake in snakes if snake["eliminatedCause"]]
+    board = {
+        **size,
+        "food": _points(frame.get("Food")),
+        "hazards": _points(frame.get("Hazards")),
+        "snakes": [snake for snake in snakes if not snake["eliminatedCause"]],
+    }
+    you = snakes[0] if snakes else {}
+    return {"game": game, "turn": int(frame["Turn"]), "board": board, "you": you, "procsnake": {"eliminated": dead}}
+
+
+def _snake(snake: Mapping[str, Any], turn: int) -> Entry:
+    death = snake.get("Death") or {}
+    if death.get("Turn", 0) > turn:
+        death = {}
+    body = _points(snake["Body"])
+    return {
+        "id": snake["ID"],
+        "name": snake.get("Name", ""),
+        "latency": str(snake.get("Latency", "0")),
+        "health": int(snake["Health"]),
+        "body": body,
+        "head": body[0],
+        "length": len(body),
+        "shout": snake.get("Shout", ""),
+        "squad": snake.get("Squad", ""),
+        "customizations": {
+            "color": snake.get("Color", ""),
+            "head": snake.get("HeadType", ""),
+            "tail": snake.get("TailType", ""),
+        },
+        "eliminatedCause": death.get("Cause", ""),
+        "eliminatedBy": death.get("EliminatedBy", ""),
+        "eliminatedOnTurn": int(death.get("Turn", 0)),
+    }
+
+
+def _points(points: Sequence[Mapping[str, int]] | None) -> list[dict[str, int]]:
+    return [{"x": int(p["X"]), "y": int(p["Y"])} for p in points or ()]

@@ -1,0 +1,82 @@
+"""Starting and playing games on a `State`: what the environment, evaluation, tournaments and search have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from envs.battlesnake import maps, rng
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.rules import initialise_board, is_over, step_board
+from envs.battlesnake.state import State, clear_board
+
+
+def start_games(state: State, boards: np.ndarray | None = None) -> np.ndarray:
+    """Lay out the next game on each of `boards` (integers (n,); default all).
+
+    Board b's game is a function of the state's seed, b and how many games were played on it. Returns bool (n,): True where
+    the game goes on; False if it is over before its first turn. Raises `ConfigError` if the map can't be set up.
+    """
+    chosen = np.arange(state.num_boards) if boards is None else np.asarray(boards)
+    running = np.empty(len(chosen), np.bool_)
+    _empty_boards(state.arrays, chosen)
+    maps.set_up(state, chosen)
+    _initialise_boards(state.arrays, state.rules, chosen, running)
+    state.arrays.game[chosen] += 1
+    return running
+
+
+def play_turn(state: State, moves: np.ndarray, running: np.ndarray) -> None:
+    """One turn of every board where `running` (bool (N,)), which becomes False where the game ends with it.
+
+    `moves`: (N, S) move numbers, 0 up, 1 down, 2 left, 3 right; anything else is the official default, straight on.
+    """
+    if maps.user_map(state.settings.map) is None:
+        _play_boards(state.arrays, state.rules, moves, running)
+        return
+    boards = np.flatnonzero(running)
+    _step_boards(state.arrays, state.rules, moves, boards)
+    maps.update(state, boards)
+    _close_turns(state.arrays, state.rules, boards, running)
+
+
+@kernel
+def empty_board(s, b):
+    """Clear board b and give it the key of its next game."""
+    clear_board(s, b)
+    s.key[b] = rng.combine(s.stream[b], s.game[b])
+
+
+@kernel
+def _empty_boards(s, boards):
+    for b in boards:
+        empty_board(s, b)
+
+
+@kernel
+def _initialise_boards(s, r, boards, running):
+    for n in range(len(boards)):
+        initialise_board(s, boards[n], r)
+        running[n] = not is_over(s, boards[n], r)
+
+
+@kernel
+def _play_boards(s, r, moves, running):
+    for b in range(len(running)):
+        if running[b]:
+            step_board(s, b, r, moves)
+            maps.update_board(s, b, r)
+            s.turn[b] += 1
+            running[b] = not is_over(s, b, r)
+
+
+@kernel
+def _step_boards(s, r, moves, boards):
+    for b in boards:
+        step_board(s, b, r, moves)
+
+
+@kernel
+def _close_turns(s, r, boards, running):
+    for b in boards:
+        s.turn[b] += 1
+        running[b] = not is_over(s, b, r)

@@ -1,0 +1,122 @@
+"""`gymnasium.make("procsnake/Battlesnake-v0")`: one learning snake against others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Discrete
+
+from envs.battlesnake.observations import EgocentricPlanes
+from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.single_game import RENDER_FPS, RENDER_MODES, SingleGame
+from envs.battlesnake.state import State
+from envs.errors import ConfigError, InvalidActionError
+
+Opponent = Any
+"""Whatever has `act_batch(state, boards, slots) -> moves int8 (n,)` (`agents.Agent`), or a function with that signature."""
+
+
+class BattlesnakeEnv(gymnasium.Env[np.ndarray, int]):
+    """A game of Battlesnake by the official rules, played by the snake in slot 0 against `opponents`.
+
+    * Observation and action: see `observation` (default `EgocentricPlanes(rotate=True)`: uint8 planes; left, ahead, right).
+    * Reward: see `rewards` of `BattlesnakeVectorEnv` (default preset `win`: 1 for winning, -1 for dying).
+    * The episode terminates when the snake dies or the game ends, and is truncated at `max_turns`.
+    * `info["action_mask"]`: int8 (actions,), 0 where an action is certain death, as `action_space.sample(mask)` takes it. At
+      the end also `won`, `cause`, `killer`, `snake_length`, `food_eaten`, `hazard_turns`, `length` (turns).
+    * `opponents`: one for all other slots or a sequence of num_snakes - 1; default: uniform over the safe moves.
+    * Everything follows from the seed given to `reset`, as long as the opponents follow from the state.
+    * `render_mode`: "ansi", "rgb_array" or "human" (needs pygame).
+
+    All other options are those of `BattlesnakeVectorEnv`: `width`, `height`, `num_snakes`, `ruleset`, `map`, `max_turns`, …
+    Raises `ConfigError` or `UnknownNameError` for options no game can have, `InvalidActionError` for no action of the space.
+    """
+
+    metadata = {"render_modes": list(RENDER_MODES), "render_fps": RENDER_FPS}
+
+    def __init__(
+        self,
+        *,
+        opponents: Opponent | Sequence[Opponent] | None = None,
+        num_snakes: int = 4,
+        observation: EgocentricPlanes | dict[str, Any] | None = None,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        self.render_mode = render_mode
+        self._game = SingleGame(observation, render_mode, num_snakes=num_snakes, **options)
+        self._opponents = self._seat(opponents, num_snakes - 1)
+        state = self._game.state
+        self.observation_space = self._game.observation.space(state.width, state.height)
+        self.action_space = Discrete(self._game.observation.num_actions)  # type: ignore[assignment]
+        self._running = False
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._game.restart(seed)
+        self._running = True
+        self._show()
+        return self._game.observe([0])[0], self._info()
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        if not self._running:
+            raise InvalidActionError("there is no running game; call reset() first")
+        if not self.action_space.contains(action):
+            raise InvalidActionError(f"action is {action!r}; it must be an integer in 0..{self.action_space.n - 1}")
+        self._game.advance(self._moves(int(action)))
+        batch = self._game.batch
+        terminated, truncated = bool(batch.terminated[0]), bool(batch.truncated[0])
+        self._running = not (terminated or truncated)
+        self._show()
+        return self._game.observe([0])[0], float(batch.rewards[0]), terminated, truncated, self._info()
+
+    def render(self) -> str | np.ndarray | None:  # type: ignore[override]
+        return self._game.render(["you", *(_name(opponent) for opponent in self._opponents)])
+
+    def close(self) -> None:
+        self._game.close()
+
+    def _moves(self, action: int) -> np.ndarray:
+        state, valid = self._game.state, self._game.batch.valid
+        moves = np.zeros(state.num_snakes, np.int8)
+        moves[0] = self._game.to_moves([0], [action])[0]
+        for slot, opponent in enumerate(self._opponents, 1):
+            if valid[slot]:
+                act = getattr(opponent, "act_batch", opponent)
+                moves[slot] = act(state, np.zeros(1, np.int64), np.array([slot]))[0]
+        return moves
+
+    def _info(self) -> dict[str, Any]:
+        info: dict[str, Any] = {"action_mask": self._game.action_mask([0])[0].astype(np.int8)}
+        episodes = self._game.batch.drain_episodes()
+        for entry in np.flatnonzero(episodes.pop("row") == 0):
+            info |= {name: column[entry].item() for name, column in episodes.items() if name not in ("return", "game")}
+        return info
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+    def _seat(self, opponents: Opponent | Sequence[Opponent] | None, seats: int) -> list[Opponent]:
+        given = self._play_safely if opponents is None else opponents
+        if not isinstance(given, Sequence):
+            given = [given] * seats
+        if len(given) != seats:
+            raise ConfigError(f"{len(given)} opponents for {seats} seats; num_snakes counts the learning snake too")
+        for opponent in given:
+            if not callable(getattr(opponent, "act_batch", opponent)):
+                raise ConfigError(f"opponent {opponent!r} can't play: it has no act_batch and is no function")
+        return list(given)
+
+    def _play_safely(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Uniform over the moves that are not certain death."""
+        safe = safe_moves(state, boards, slots)
+        return np.argmax(self.np_random.random(safe.shape) * safe, axis=1).astype(np.int8)
+
+
+def _name(opponent: Callable[..., Any]) -> str:
+    name = getattr(opponent, "name", None) or getattr(opponent, "__name__", type(opponent).__name__)
+    return "random" if name == "_play_safely" else str(name)

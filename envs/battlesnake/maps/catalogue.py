@@ -1,0 +1,175 @@
+"""What each map asks of a game, errors that say so, and maps of a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from envs.battlesnake.kernels import BOUNDSCHECK, allocating_kernel
+from envs.battlesnake.maps.dispatch import set_up_board, update_board
+from envs.battlesnake.maps.drawings import DRAWINGS, size
+from envs.battlesnake.maps.maze import SMALLEST_SIDE
+from envs.battlesnake.maps.standard import NO_FOOD_CELL, NO_START_CELL, OK, TOO_MANY_SNAKES, WRONG_SIZE
+from envs.battlesnake.settings import MAP_IDS, OFFICIAL_MAPS, Settings
+from envs.battlesnake.state import MAX_SIDE, MAX_SNAKES, MIN_SIDE, State
+from envs.errors import ConfigError, UnknownNameError
+
+
+class Limits(NamedTuple):
+    """Boards and snakes that a map can be played with."""
+
+    sizes: tuple[tuple[int, int], ...] = ()
+    """(width, height) of the only boards, or none if there are others."""
+    smallest_side: int = MIN_SIDE
+    most_snakes: int = MAX_SNAKES
+
+
+class UserMap(NamedTuple):
+    """A registered map's kernels, each over many boards: (arrays, boards int64 (n,), rules)."""
+
+    set_up_boards: Callable[..., int]
+    """Set up empty boards; returns the largest set-up code."""
+    update_boards: Callable[..., None]
+
+
+LIMITS = {name: Limits() for name in OFFICIAL_MAPS}
+for _name, _most in zip(DRAWINGS, (8, 8, 12, 8, 12, 12, 4, 16, 6), strict=True):
+    LIMITS[_name] = Limits(sizes=(size(_name),), most_snakes=_most)
+LIMITS["healing_pools"] = Limits(sizes=((7, 7), (11, 11), (19, 19)))
+LIMITS["hz_hazard_pits"] = Limits(sizes=((11, 11),), most_snakes=4)
+LIMITS["hz_grow_box"] = LIMITS["hz_expand_box"] = Limits(smallest_side=4)
+LIMITS["solo_maze"] = Limits(smallest_side=SMALLEST_SIDE, most_snakes=1)
+
+_USER_MAPS: dict[str, UserMap] = {}
+_SET_UP_FAILURES = {
+    NO_START_CELL: "has too few start cells for {n} snakes on {size}",
+    NO_FOOD_CELL: "has no room for the first food of {n} snakes on {size}",
+    TOO_MANY_SNAKES: "holds at most 8 snakes on {size}, not {n}",
+    WRONG_SIZE: "cannot be laid out on {size}",
+}
+
+
+def check_board(map: str, *, width: int, height: int, num_snakes: int) -> None:
+    """Raise `UnknownNameError` or `ConfigError` if the map can't be played on such a board by so many snakes."""
+    if map not in MAP_IDS:
+        raise UnknownNameError("map", map, MAP_IDS)
+    limits = LIMITS[map]
+    if limits.sizes and (width, height) not in limits.sizes:
+        known = " or ".join(f"{w}x{h}" for w, h in limits.sizes)
+        raise ConfigError(f"width x height is {width}x{height}; map {map!r} is made for {known} only")
+    if min(width, height) < limits.smallest_side:
+        raise ConfigError(
+            f"width x height is {width}x{height}; map {map!r} needs {limits.smallest_side} or more on both sides"
+        )
+    if num_snakes > limits.most_snakes:
+        raise ConfigError(f"num_snakes is {num_snakes}; map {map!r} takes at most {limits.most_snakes}")
+
+
+def check_game(settings: Settings, *, width: int, height: int, num_snakes: int) -> None:
+    """`check_board`, and `ConfigError` for settings with which the map's games would stand still or never end."""
+    check_board(settings.map, width=width, height=height, num_snakes=num_snakes)
+    if settings.map in ("royale", "hz_hazard_pits") and settings.shrink_every_n_turns < 1:
+        raise ConfigError(
+            f"shrink_every_n_turns is {settings.shrink_every_n_turns}; map {settings.map!r} needs 1 or more (usual: 25)"
+        )
+    if settings.map == "solo_maze" and settings.rules(width, height).constrictor:
+        raise ConfigError(
+            f"ruleset {settings.ruleset!r} takes the food away each turn, which on map 'solo_maze' means a new maze each "
+            "turn for ever; choose another ruleset (usual: 'solo')"
+        )
+
+
+def check_set_up(code: int, map_name: str, width: int, height: int, num_snakes: int) -> None:
+    """Raise `ConfigError` for the code of a set-up that failed."""
+    if code != OK:
+        what = _SET_UP_FAILURES.get(code, f"refused {{n}} snakes on {{size}} (its set-up returned {code})")
+        raise ConfigError(f"map {map_name!r} " + what.format(n=num_snakes, size=f"{width}x{height}"))
+
+
+def set_up(state: State, boards: np.ndarray) -> None:
+    """Lay out new games on empty boards by the map of the state's settings, official or not; boards: integers (n,).
+
+    Raises `ConfigError` if the map doesn't fit.
+    """
+    name, size_and_count = state.settings.map, (state.width, state.height, state.num_snakes)
+    check_board(name, width=state.width, height=state.height, num_snakes=state.num_snakes)
+    kernels = _USER_MAPS.get(name, _OFFICIAL)
+    check_set_up(kernels.set_up_boards(state.arrays, np.asarray(boards), state.rules), name, *size_and_count)
+
+
+def update(state: State, boards: np.ndarray) -> None:
+    """The map's end-of-turn update of boards (integers (n,)), official map or not; turn numbers stay."""
+    _USER_MAPS.get(state.settings.map, _OFFICIAL).update_boards(state.arrays, np.asarray(boards), state.rules)
+
+
+def user_map(name: str) -> UserMap | None:
+    """The kernels of a map added by `register_map`; None for an official one, which `set_up_board` and `update_board` run."""
+    return _USER_MAPS.get(name)
+
+
+def register_map(
+    name: str,
+    set_up: Callable[..., int],
+    update: Callable[..., None],
+    *,
+    sizes: tuple[tuple[int, int], ...] = (),
+    smallest_side: int = MIN_SIDE,
+    most_snakes: int = MAX_SNAKES,
+) -> None:
+    """Add a map of your own: `Settings(map=name)` then plays it. Check it with `envs.battlesnake.compliance.check_map`.
+
+    `set_up(s, b, r)` lays out a new game on the empty board b and returns 0, or another number if it can't; it places all
+    snakes (one a slot). `update(s, b, r)` is the map's part at the end of a turn. Both are written with `@kernel` (or
+    `@allocating_kernel`, if they need scratch arrays) from `envs.battlesnake.kernels`, over the helpers of `envs.battlesnake.state` and `envs.battlesnake.maps.standard`, and draw
+    by `rng.draw(s.key[b], …)` only, so that games can be repeated; s is a `Boards`, r the `Rules`.
+
+    Raises `ConfigError` if the name is an official map's or the limits are none. A user's own name can be registered anew.
+    """
+    if name in OFFICIAL_MAPS:
+        raise ConfigError(f"map {name!r} is an official one; register yours under another name")
+    if not MIN_SIDE <= smallest_side <= MAX_SIDE or not 1 <= most_snakes <= MAX_SNAKES:
+        raise ConfigError(
+            f"smallest_side is {smallest_side} and most_snakes {most_snakes}; "
+            f"they lie in {MIN_SIDE}..{MAX_SIDE} and 1..{MAX_SNAKES}"
+        )
+    _USER_MAPS[name] = _over_boards(set_up, update)
+    LIMITS[name] = Limits(sizes, smallest_side, most_snakes)
+    MAP_IDS.setdefault(name, len(MAP_IDS))
+
+
+def _over_boards(set_up_one: Callable[..., int], update_one: Callable[..., None]) -> UserMap:
+    """Loops over boards, compiled but not cached on disk: Numba can't know when a user's kernel has changed."""
+
+    @numba.njit(nogil=True, boundscheck=BOUNDSCHECK)
+    def set_up_boards(s, boards, r):
+        code = 0
+        for b in boards:
+            code = max(code, set_up_one(s, b, r))
+        return code
+
+    @numba.njit(nogil=True, boundscheck=BOUNDSCHECK)
+    def update_boards(s, boards, r):
+        for b in boards:
+            update_one(s, b, r)
+
+    return UserMap(set_up_boards, update_boards)
+
+
+@allocating_kernel
+def _set_up_boards(s, boards, r):
+    code = 0
+    for b in boards:
+        code = max(code, set_up_board(s, b, r))
+    return code
+
+
+@allocating_kernel
+def _update_boards(s, boards, r):
+    for b in boards:
+        update_board(s, b, r)
+
+
+_OFFICIAL = UserMap(_set_up_boards, _update_boards)

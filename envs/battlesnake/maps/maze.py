@@ -1,0 +1,221 @@
+"""solo_maze: one snake, one food, a new and larger maze for every food eaten.
+
+Level 0 is the first. The maze of a level is a square of 7 + level cells (as many as fit); all around it are hazards, except
+in row y = 0, which shows the level as a binary number, highest bit left. From there the level is read back, so a ruleset that
+wipes hazards (royale) muddles it. Under the constrictor rulesets the food goes each turn, so there would be a new level each
+turn for ever: `check_game` refuses them. The snake has level + 3 entries, or as many as its ring holds (width * height + 3):
+the official program goes on from there with snakes longer than the board.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from envs.battlesnake import rng
+from envs.battlesnake.kernels import allocating_kernel, kernel
+from envs.battlesnake.maps.standard import NO_START_CELL, OK, WRONG_SIZE, cell_at
+from envs.battlesnake.rules import remove_food
+from envs.battlesnake.state import (
+    ABSENT,
+    FULL_HEALTH,
+    add_food,
+    add_hazard,
+    add_snake,
+    body_cell,
+    clear_hazards,
+    head_cell,
+    is_alive,
+)
+
+SMALLEST_SIDE = 7
+_FIRST_SIDE, _FOOD_TRIES, _NEAR = 7, 100, 5
+
+
+@allocating_kernel
+def set_up_maze(s, b, r):
+    """The first level. Returns a set-up code."""
+    if r.width < SMALLEST_SIDE or r.height < SMALLEST_SIDE:
+        return WRONG_SIZE
+    if s.cause.shape[1] != 1:
+        return NO_START_CELL
+    add_snake(s, b, 0, cell_at(r, 0, 0), 1)
+    _start_level(s, b, r, 0)
+    return OK
+
+
+@allocating_kernel
+def update_maze(s, b, r):
+    """No food left: the next level. On high levels the food flees from a snake that comes near."""
+    level = _level(s, b, r)
+    if s.num_food[b] == 0:
+        _start_level(s, b, r, level + 1)
+    elif level - 5 > min(r.width, r.height - 2) - _FIRST_SIDE:
+        for cell in range(s.food.shape[1]):
+            if s.food[b, cell] and _distance(r, head_cell(s, b, 0), cell) < _NEAR:
+                s.num_food[b] -= s.food[b, cell]
+                s.food[b, cell] = 0
+                _place_food(s, b, r, level)
+                return
+
+
+@kernel
+def _level(s, b, r):
+    level = 0
+    for x in range(r.width):
+        level = 2 * level + (1 if s.hazards[b, cell_at(r, x, 0)] else 0)
+    return level
+
+
+@kernel
+def _side(r, level):
+    return min(_FIRST_SIDE + level, r.width, r.height - 2)
+
+
+@allocating_kernel
+def _start_level(s, b, r, level):
+    """Lay out walls, snake and food of a level."""
+    side = _side(r, level)
+    left, bottom = (r.width - side) // 2, (r.height - side) // 2
+    clear_hazards(s, b)
+    remove_food(s, b)
+    for x in range(r.width):
+        if level >> (r.width - 1 - x) & 1:
+            add_hazard(s, b, cell_at(r, x, 0), 1)
+        for y in range(1, r.height):
+            if not (left <= x < left + side and bottom <= y < bottom + side):
+                add_hazard(s, b, cell_at(r, x, y), 1)
+    _divide(s, b, r, left, bottom, side)
+    _replace_snake(s, b, cell_at(r, left, bottom), cell_at(r, left, bottom - 1), level + 3)
+    _place_food(s, b, r, level)
+
+
+@kernel
+def _replace_snake(s, b, head, rest, length):
+    """The snake anew: the head in the maze's corner, all else on the cell below. A dead one stays dead, as officially."""
+    if s.cause[b, 0] == ABSENT:
+        return
+    present = 1 if is_alive(s, b, 0) else 0
+    for entry in range(s.length[b, 0]):
+        s.occupied[b, body_cell(s, b, 0, entry)] -= present
+    length = min(length, s.body.shape[2])
+    s.head[b, 0], s.length[b, 0], s.health[b, 0] = 0, length, FULL_HEALTH
+    for entry in range(length):
+        cell = head if entry == 0 else rest
+        s.body[b, 0, entry] = cell
+        s.occupied[b, cell] += present
+
+
+@kernel
+def _distance(r, cell, other):
+    """Manhattan distance of two padded cells."""
+    stride = r.width + 2
+    return abs(cell // stride - other // stride) + abs(cell % stride - other % stride)
+
+
+@kernel
+def _place_food(s, b, r, level):
+    """One food on a random open cell of the maze away from the head; after 100 tries in vain there is none."""
+    side = _side(r, level)
+    left, bottom = (r.width - side) // 2, (r.height - side) // 2
+    for n in range(_FOOD_TRIES):
+        x = left + rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, 2 * n, side)
+        y = bottom + rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, 2 * n + 1, side)
+        cell = cell_at(r, x, y)
+        if s.hazards[b, cell] or _is_on_snake(s, b, cell):
+            continue
+        if _distance(r, head_cell(s, b, 0), cell) >= min(_NEAR, side // 2):
+            add_food(s, b, cell)
+            return
+
+
+@kernel
+def _is_on_snake(s, b, cell):
+    for entry in range(s.length[b, 0]):
+        if body_cell(s, b, 0, entry) == cell:
+            return True
+    return False
+
+
+@allocating_kernel
+def _divide(s, b, r, left, bottom, side):
+    """Recursive division of the maze's square, in coordinates of the maze.
+
+    A room spans (x0, y0)..(x1, y1), the wall on its right or upper edge included. No wall may end in an older wall's hole:
+    bit k of `holes_x` (`holes_y`) is set if a horizontal (vertical) wall around the room has one at x = k (y = k).
+    """
+    rooms = np.zeros((256, 6), np.int64)
+    rooms[0, 2] = rooms[0, 3] = side - 1
+    n, draws = 1, 0
+    while n:
+        n -= 1
+        x0, y0, x1, y1 = rooms[n, 0], rooms[n, 1], rooms[n, 2], rooms[n, 3]
+        holes_x, holes_y = rooms[n, 4], rooms[n, 5]
+        if x1 - x0 < 3 and y1 - y0 < 3:
+            continue
+        wall_x = _pick_line(s, b, draws, x0 + 1, x1 - 2, holes_x)
+        wall_y = _pick_line(s, b, draws + 1, y0 + 1, y1 - 2, holes_y)
+        if wall_x >= 0:
+            for y in range(y0, y1 + 1):
+                _build(s, b, cell_at(r, left + wall_x, bottom + y))
+        if wall_y >= 0:
+            for x in range(x0, x1 + 1):
+                _build(s, b, cell_at(r, left + x, bottom + wall_y))
+        if wall_x >= 0:
+            # With both walls three holes join the four parts: below, above and left of the crossing.
+            hole = _pick(s, b, draws + 2, y0, wall_y - 1 if wall_y >= 0 else y1 - 1)
+            _open(s, b, cell_at(r, left + wall_x, bottom + hole))
+            holes_y |= 1 << hole
+            if wall_y >= 0:
+                hole = _pick(s, b, draws + 3, wall_y + 1, y1 - 1)
+                _open(s, b, cell_at(r, left + wall_x, bottom + hole))
+                holes_y |= 1 << hole
+        if wall_y >= 0:
+            hole = _pick(s, b, draws + 4, x0, wall_x - 1 if wall_x >= 0 else x1 - 1)
+            _open(s, b, cell_at(r, left + hole, bottom + wall_y))
+            holes_x |= 1 << hole
+        draws += 5
+        for right_part in range(2 if wall_x >= 0 else 1):
+            for upper_part in range(2 if wall_y >= 0 else 1):
+                rooms[n, 0] = wall_x + 1 if right_part else x0
+                rooms[n, 1] = wall_y + 1 if upper_part else y0
+                rooms[n, 2] = wall_x if wall_x >= 0 and not right_part else x1
+                rooms[n, 3] = wall_y if wall_y >= 0 and not upper_part else y1
+                rooms[n, 4], rooms[n, 5] = holes_x, holes_y
+                n += 1
+        if wall_x < 0 and wall_y < 0:
+            n -= 1
+
+
+@kernel
+def _pick(s, b, index, low, high):
+    """A random integer in low..high."""
+    return low + rng.below(s.key[b], s.turn[b], rng.MAP_HAZARDS, index, high - low + 1)
+
+
+@kernel
+def _pick_line(s, b, index, low, high, barred):
+    """A random integer in low..high whose bit is not barred; -1 if there is none."""
+    free = 0
+    for line in range(low, high + 1):
+        free += (barred >> line & 1) == 0
+    if free == 0:
+        return -1
+    wanted = _pick(s, b, index, 0, free - 1)
+    for line in range(low, high + 1):
+        if barred >> line & 1:
+            continue
+        if wanted == 0:
+            return line
+        wanted -= 1
+    return -1
+
+
+@kernel
+def _build(s, b, cell):
+    if s.hazards[b, cell] == 0:
+        add_hazard(s, b, cell, 1)
+
+
+@kernel
+def _open(s, b, cell):
+    add_hazard(s, b, cell, -s.hazards[b, cell])

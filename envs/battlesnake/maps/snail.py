@@ -1,0 +1,38 @@
+"""snail_mode: what a tail leaves turns into a hazard as high as its snake is long, and melts by a layer a turn.
+
+The official map keeps the hazards of the next turn above the board, at y + height, where the players see them; `trail` holds
+them here, and `envs.battlesnake.plain` shows them in the same place.
+"""
+
+from __future__ import annotations
+
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.state import add_hazard, body_cell, head_cell, is_alive, tail_cell
+
+
+@kernel
+def update_trails(s, b):
+    """Melt all hazards, drop last turn's trails onto the board, note this turn's."""
+    if s.num_hazards[b]:
+        for cell in range(s.hazards.shape[1]):
+            if s.hazards[b, cell]:
+                add_hazard(s, b, cell, -1)
+    for i in range(s.cause.shape[1]):
+        cell, layers = s.trail[b, i, 0], s.trail[b, i, 1]
+        if layers and not _holds_head(s, b, cell):
+            add_hazard(s, b, cell, layers)
+        s.trail[b, i, 1] = 0
+    for i in range(s.cause.shape[1]):
+        length = s.length[b, i]
+        if is_alive(s, b, i) and length > 1 and tail_cell(s, b, i) != body_cell(s, b, i, length - 2):
+            s.trail[b, i, 0] = tail_cell(s, b, i)
+            s.trail[b, i, 1] = length
+
+
+@kernel
+def _holds_head(s, b, cell):
+    """Whether a living head is on the cell; a trail that falls there is lost."""
+    for i in range(s.cause.shape[1]):
+        if is_alive(s, b, i) and head_cell(s, b, i) == cell:
+            return True
+    return False

@@ -1,0 +1,176 @@
+"""Hazards that spread over the board: spiral, scatter, growing and expanding boxes, expanding scatter.
+
+Nothing is remembered: each turn works out anew, from the game's key, what all turns before must have done. So a map goes on
+from any board. In this file `turn` is the number of the resulting board (N), which is what the schedules count in.
+
+hz_grow_box and hz_expand_box need a side of 4 or more; on a smaller board the official program has no first cell to choose.
+Its hz_scatter crashes when all cells are used up; here nothing more happens. First cells off a board that is lower than wide
+are dropped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from envs.battlesnake import rng
+from envs.battlesnake.kernels import allocating_kernel, kernel
+from envs.battlesnake.maps.standard import cell_at
+from envs.battlesnake.state import add_hazard
+
+_SPIRAL_PERIOD, _SCATTER_PERIOD, _GROW_PERIOD, _EXPAND_PERIOD = 3, 2, 12, 20
+
+
+@kernel
+def _add_at(s, b, r, x, y):
+    """One hazard on a point if it is on the board."""
+    if 0 <= x < r.width and 0 <= y < r.height:
+        add_hazard(s, b, cell_at(r, x, y), 1)
+
+
+@kernel
+def _draw_once(s, b, index, low, high):
+    """An integer in low..high that is the same in every turn of a game."""
+    return low + rng.below(s.key[b], 0, rng.MAP_HAZARDS, index, high - low + 1)
+
+
+@kernel
+def _is_full(s, b, r):
+    """As many hazard layers as cells: what stops the growing maps."""
+    return s.num_hazards[b] == r.width * r.height
+
+
+@kernel
+def update_spiral(s, b, r):
+    """Every 3 turns the next cell of a clockwise spiral around a cell of the middle; cells off the board pass a turn."""
+    turn = s.turn[b] + 1
+    if turn % _SPIRAL_PERIOD:
+        return
+    margin_x, margin_y = 3 * r.width // 10, 3 * r.height // 10
+    x = _draw_once(s, b, 0, margin_x, r.width - 1 - margin_x)
+    y = _draw_once(s, b, 1, margin_y, r.height - 1 - margin_y)
+    step = turn // _SPIRAL_PERIOD - 1
+    if step == 0:
+        _add_at(s, b, r, x, y)
+        return
+    last_ring = max(x, y, r.width - x, r.height - y)
+    ring = 1
+    while step > 8 * ring:
+        step -= 8 * ring
+        ring += 1
+    if ring > last_ring:
+        return
+    side = 2 * ring
+    if step <= side:
+        _add_at(s, b, r, x - ring + step, y + ring)
+    elif step <= 2 * side:
+        _add_at(s, b, r, x + ring, y + ring - (step - side))
+    elif step <= 3 * side:
+        _add_at(s, b, r, x + ring - (step - 2 * side), y - ring)
+    else:
+        _add_at(s, b, r, x - ring, y - ring + (step - 3 * side))
+
+
+@allocating_kernel
+def update_scatter(s, b, r):
+    """Every 2 turns the next cell of a random order of all cells."""
+    turn, area = s.turn[b] + 1, r.width * r.height
+    if turn % _SCATTER_PERIOD or turn // _SCATTER_PERIOD > area:
+        return
+    order = np.arange(area)
+    for n in range(turn // _SCATTER_PERIOD):
+        other = n + rng.below(s.key[b], 0, rng.MAP_HAZARDS, n, area - n)
+        order[n], order[other] = order[other], order[n]
+    k = order[turn // _SCATTER_PERIOD - 1]
+    add_hazard(s, b, cell_at(r, k % r.width, k // r.width), 1)
+
+
+@kernel
+def _free_side(s, b, index, *free):
+    """A random one of four sides that are free; -1 if none is."""
+    options, chosen = 0, -1
+    for side in range(4):
+        if free[side]:
+            options += 1
+            if rng.below(s.key[b], 0, rng.MAP_HAZARDS, 4 * index + side, options) == 0:
+                chosen = side
+    return chosen
+
+
+@kernel
+def update_grow_box(s, b, r):
+    """Every 12 turns one side of a box moves out by a line: a random one of those that are not at the edge yet."""
+    turn = s.turn[b] + 1
+    if turn % _GROW_PERIOD != 1 or _is_full(s, b, r):
+        return
+    left = right = _draw_once(s, b, 0, 2, r.width - 2)
+    bottom = top = _draw_once(s, b, 1, 2, r.height - 2)
+    from_x, to_x, from_y, to_y = left, right, bottom, top
+    for n in range(turn // _GROW_PERIOD):
+        side = _free_side(s, b, 2 + n, left > 0, top < r.height - 1, right < r.width - 1, bottom > 0)
+        from_x, to_x, from_y, to_y = left, right, bottom, top
+        if side == 0:
+            left -= 1
+            from_x = to_x = left
+        elif side == 1:
+            top += 1
+            from_y = to_y = top
+        elif side == 2:
+            right += 1
+            from_x = to_x = right
+        elif side == 3:
+            bottom -= 1
+            from_y = to_y = bottom
+        else:
+            return
+    for y in range(from_y, to_y + 1):
+        for x in range(from_x, to_x + 1):
+            add_hazard(s, b, cell_at(r, x, y), 1)
+
+
+@kernel
+def _ring(r, x, y, distance, out):
+    """Write the cells on the board at a Chebyshev distance from a point into `out`; returns how many."""
+    n = 0
+    for cell_y in range(max(0, y - distance), min(r.height - 1, y + distance) + 1):
+        stride = 1 if abs(cell_y - y) == distance else 2 * distance
+        for cell_x in range(x - distance, x + distance + 1, max(1, stride)):
+            if 0 <= cell_x < r.width:
+                out[n] = cell_at(r, cell_x, cell_y)
+                n += 1
+    return n
+
+
+@allocating_kernel
+def update_expand_box(s, b, r):
+    """Every 20 turns the next square ring around a cell; both its coordinates are drawn by the width."""
+    turn = s.turn[b] + 1
+    if turn % _EXPAND_PERIOD != 1 or _is_full(s, b, r):
+        return
+    x, y = _draw_once(s, b, 0, 2, r.width - 2), _draw_once(s, b, 1, 2, r.width - 2)
+    distance = turn // _EXPAND_PERIOD
+    if distance > max(x, y, r.width - x, r.height - y):
+        return
+    cells = np.empty(2 * (r.width + r.height), np.int64)
+    for cell in cells[: _ring(r, x, y, distance, cells)]:
+        add_hazard(s, b, cell, 1)
+
+
+@allocating_kernel
+def update_expand_scatter(s, b, r):
+    """Every 2 turns one cell: all of one ring around a cell in random order, then the next ring."""
+    turn = s.turn[b] + 1
+    if turn % _SCATTER_PERIOD != 1 or _is_full(s, b, r):
+        return
+    x, y = _draw_once(s, b, 0, 1, r.width - 1), _draw_once(s, b, 1, 1, r.width - 1)
+    cells = np.empty(2 * (r.width + r.height), np.int64)
+    nth = turn // _SCATTER_PERIOD
+    for distance in range(r.width + r.height):
+        n = _ring(r, x, y, distance, cells)
+        # The centre is a ring of its own, and takes its turn even if it is off the board.
+        size = max(n, 1) if distance == 0 else n
+        if nth < size:
+            if n:
+                rng.shuffle(cells[:n], s.key[b], 0, rng.MAP_HAZARDS, 2 + 256 * distance)
+                add_hazard(s, b, cells[nth], 1)
+            return
+        nth -= size

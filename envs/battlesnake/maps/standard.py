@@ -1,0 +1,211 @@
+"""The standard map: where snakes start, where the first food lies, how food appears. Most other maps build on it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from envs.battlesnake import rng
+from envs.battlesnake.kernels import allocating_kernel, kernel
+from envs.battlesnake.state import add_food, add_snake, head_cell, is_alive, step_offsets
+
+START_LENGTH = 3
+
+# What can go wrong in a set-up. `envs.battlesnake.maps` turns these into errors that name the map.
+OK, NO_START_CELL, NO_FOOD_CELL, TOO_MANY_SNAKES, WRONG_SIZE = range(5)
+
+
+@kernel
+def cell_at(r, x, y):
+    """Padded cell number of a point."""
+    return (y + 1) * (r.width + 2) + x + 1
+
+
+@kernel
+def set_up_standard(s, b, r):
+    """Snakes on standard start cells, then the standard first food. Returns a set-up code."""
+    code = place_snakes(s, b, r)
+    return code if code != OK else place_first_food(s, b, r)
+
+
+@kernel
+def update_standard(s, b, r):
+    """Fill food up to the minimum; otherwise add one with the given chance (u in 1..100 must lie below it)."""
+    refill_food(s, b, r, False)
+
+
+@kernel
+def refill_food(s, b, r, avoid_hazards):
+    """`update_standard`, with the choice to keep food off hazards."""
+    missing = r.minimum_food - s.num_food[b]
+    if missing > 0:
+        spawn_food(s, b, r, missing, avoid_hazards)
+    elif r.food_spawn_chance > 0:
+        if 1 + rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, 0, 100) < r.food_spawn_chance:
+            spawn_food(s, b, r, 1, avoid_hazards)
+
+
+@kernel
+def place_snakes(s, b, r):
+    """Standard start cells: corners and middles, quadrants for 9 to 16, random cells on other boards."""
+    snakes, side = s.cause.shape[1], r.width
+    square = r.width == r.height
+    if square and side >= 7 and snakes <= 8:
+        return _place_on_corners_and_middles(s, b, r)
+    if square and side >= 11:
+        return _place_in_mirrored_quadrants(s, b, r)
+    if square and side < 7 and snakes > 8:
+        return TOO_MANY_SNAKES
+    return _place_on_even_cells(s, b, r)
+
+
+@allocating_kernel
+def _place_on_corners_and_middles(s, b, r):
+    low, mid, high = 1, (r.width - 1) // 2, r.width - 2
+    corners = np.array([cell_at(r, low, low), cell_at(r, low, high), cell_at(r, high, low), cell_at(r, high, high)])
+    middles = np.array([cell_at(r, low, mid), cell_at(r, mid, low), cell_at(r, mid, high), cell_at(r, high, mid)])
+    rng.shuffle(corners, s.key[b], 0, rng.START_CELLS, 0)
+    rng.shuffle(middles, s.key[b], 0, rng.START_CELLS, 8)
+    corners_first = rng.below(s.key[b], 0, rng.START_CELLS, 16, 2) == 0
+    for i in range(s.cause.shape[1]):
+        group = corners if corners_first == (i < 4) else middles
+        add_snake(s, b, i, group[i % 4], START_LENGTH)
+    return OK
+
+
+@allocating_kernel
+def _place_in_mirrored_quadrants(s, b, r):
+    quarter = r.width // 2
+    near, far = quarter // 3, quarter - quarter // 3
+    quadrants = np.empty((4, 4), np.int64)
+    for q in range(4):
+        for k in range(4):
+            x, y = near if k < 2 else far, near if k % 2 == 0 else far
+            quadrants[q, k] = cell_at(r, r.width - 1 - x if q % 2 else x, r.height - 1 - y if q >= 2 else y)
+    return place_in_quadrants(s, b, quadrants, 4)
+
+
+@allocating_kernel
+def place_in_quadrants(s, b, quadrants, cells):
+    """Deal snakes round robin from a random first list; of each row of `quadrants` (4, 4) the first `cells` count."""
+    for q in range(4):
+        rng.shuffle(quadrants[q, :cells], s.key[b], 0, rng.START_CELLS, 32 * q)
+    first = rng.below(s.key[b], 0, rng.START_CELLS, 128, 4)
+    for i in range(s.cause.shape[1]):
+        if i // 4 >= cells:
+            return NO_START_CELL
+        add_snake(s, b, i, quadrants[(first + i) % 4, i // 4], START_LENGTH)
+    return OK
+
+
+@allocating_kernel
+def _place_on_even_cells(s, b, r):
+    centre = cell_at(r, (r.width - 1) // 2, (r.height - 1) // 2)
+    free = np.empty((r.width * r.height + 1) // 2, np.int64)
+    n = 0
+    for y in range(r.height):
+        for x in range(r.width):
+            if (x + y) % 2 == 0 and cell_at(r, x, y) != centre:
+                free[n] = cell_at(r, x, y)
+                n += 1
+    if n < s.cause.shape[1]:
+        return NO_START_CELL
+    rng.shuffle(free[:n], s.key[b], 0, rng.START_CELLS, 0)
+    for i in range(s.cause.shape[1]):
+        add_snake(s, b, i, free[i], START_LENGTH)
+    return OK
+
+
+@kernel
+def place_first_food(s, b, r):
+    """One food diagonally behind each snake, seen from the centre, and one in the centre; random on odd shapes."""
+    snakes = s.cause.shape[1]
+    if r.width != r.height or r.width < 7:
+        spawn_food(s, b, r, snakes, False)
+        return OK
+    if snakes <= 4 or r.width * r.height >= 121:
+        for i in range(snakes):
+            cell = outward_diagonal(s, b, r, i, False)
+            if cell < 0:
+                return NO_FOOD_CELL
+            add_food(s, b, cell)
+    centre = cell_at(r, (r.width - 1) // 2, (r.height - 1) // 2)
+    if s.occupied[b, centre]:
+        return NO_FOOD_CELL
+    add_food(s, b, centre)
+    return OK
+
+
+@kernel
+def outward_diagonal(s, b, r, i, avoid):
+    """A random diagonal neighbour of the snake's head without food, farther from the centre on an axis and no corner.
+
+    -1 if there is none. With `avoid`, cells with snakes or hazards don't count either.
+    """
+    stride = r.width + 2
+    head = head_cell(s, b, i)
+    head_x, head_y = head % stride - 1, head // stride - 1
+    mid_x, mid_y = (r.width - 1) // 2, (r.height - 1) // 2
+    options, chosen = 0, -1
+    for dx in (-1, 1):
+        for dy in (-1, 1):
+            x, y = head_x + dx, head_y + dy
+            on_board = 0 <= x < r.width and 0 <= y < r.height
+            corner = (x == 0 or x == r.width - 1) and (y == 0 or y == r.height - 1)
+            outward = x < head_x < mid_x or mid_x < head_x < x or y < head_y < mid_y or mid_y < head_y < y
+            centre = x == mid_x and y == mid_y
+            if not on_board or corner or not outward or centre or s.food[b, cell_at(r, x, y)]:
+                continue
+            if avoid and (s.occupied[b, cell_at(r, x, y)] or s.hazards[b, cell_at(r, x, y)]):
+                continue
+            options += 1
+            if rng.below(s.key[b], 0, rng.FIRST_FOOD, 8 * i + options, options) == 0:
+                chosen = cell_at(r, x, y)
+    return chosen
+
+
+@kernel
+def is_free_for_food(s, b, r, cell, avoid_hazards):
+    """No food, no living body, and no living head next to the cell (straight neighbours, edges don't wrap)."""
+    if s.food[b, cell] or s.occupied[b, cell] or (avoid_hazards and s.hazards[b, cell]):
+        return False
+    for i in range(s.cause.shape[1]):
+        if is_alive(s, b, i):
+            away = cell - head_cell(s, b, i)
+            for offset in step_offsets(r.width):
+                if away == offset:
+                    return False
+    return True
+
+
+@kernel
+def spawn_food(s, b, r, count, avoid_hazards):
+    """Add `count` food on distinct uniformly drawn free cells, or as many as there are."""
+    for n in range(count):
+        cell = _random_free_cell(s, b, r, 1 + 64 * n, avoid_hazards)
+        if cell < 0:
+            return
+        add_food(s, b, cell)
+
+
+@kernel
+def _random_free_cell(s, b, r, index, avoid_hazards):
+    """A uniform free cell: a few blind tries, which on an open board nearly always hit, then a count of all cells."""
+    area = r.width * r.height
+    for attempt in range(8):
+        k = rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, index + attempt, area)
+        cell = cell_at(r, k % r.width, k // r.width)
+        if is_free_for_food(s, b, r, cell, avoid_hazards):
+            return cell
+    free = 0
+    for k in range(area):
+        free += is_free_for_food(s, b, r, cell_at(r, k % r.width, k // r.width), avoid_hazards)
+    if free == 0:
+        return -1
+    wanted = rng.below(s.key[b], s.turn[b], rng.SPAWN_FOOD, index + 8, free)
+    for k in range(area):
+        cell = cell_at(r, k % r.width, k // r.width)
+        if is_free_for_food(s, b, r, cell, avoid_hazards):
+            if wanted == 0:
+                return cell
+            wanted -= 1
+    return -1

@@ -1,0 +1,104 @@
+"""Battlesnake as a PettingZoo parallel environment: every snake is an agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from pettingzoo import ParallelEnv
+
+from envs.battlesnake.observations import EgocentricPlanes
+from envs.battlesnake.single_game import RENDER_FPS, RENDER_MODES, SingleGame
+from envs.errors import InvalidActionError
+
+
+def parallel_env(**options: Any) -> BattlesnakeParallelEnv:
+    """A `BattlesnakeParallelEnv`, by the name under which PettingZoo's own worlds offer theirs."""
+    return BattlesnakeParallelEnv(**options)
+
+
+class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
+    """A game of Battlesnake by the official rules; agents `snake_0`, `snake_1`, … move at once.
+
+    * Observation, action, reward: see `observation` and `rewards` of `BattlesnakeVectorEnv`.
+    * An agent terminates when its snake dies or the game ends, and is truncated at `max_turns`; then it leaves `agents`.
+    * `infos[agent]["action_mask"]`: int8 (actions,), 0 where an action is certain death.
+    * Everything follows from the seed given to `reset`.
+
+    `render_mode` is "ansi", "rgb_array" or "human" (needs pygame). All other options are those of `BattlesnakeVectorEnv`, and
+    so is what they raise. `step` raises `InvalidActionError` if an agent has no action or one that is not of its space.
+    """
+
+    metadata = {"name": "procsnake_battlesnake_v0", "render_modes": list(RENDER_MODES), "render_fps": RENDER_FPS}
+
+    def __init__(
+        self,
+        *,
+        num_snakes: int = 4,
+        observation: EgocentricPlanes | dict[str, Any] | None = None,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        self.render_mode = render_mode
+        self._game = SingleGame(observation, render_mode, num_snakes=num_snakes, **options)
+        self.possible_agents = [f"snake_{slot}" for slot in range(num_snakes)]
+        self.agents: list[str] = []
+        self._slots = {agent: slot for slot, agent in enumerate(self.possible_agents)}
+        kind, state = self._game.observation, self._game.state
+        self.observation_spaces = {agent: kind.space(state.width, state.height) for agent in self.possible_agents}
+        self.action_spaces = {agent: Discrete(kind.num_actions) for agent in self.possible_agents}
+
+    def observation_space(self, agent: str) -> Box:
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Discrete:
+        return self.action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, Any]]]:
+        self._game.restart(seed)
+        self.agents = list(self.possible_agents)
+        self._show()
+        return self._observations(self.agents), self._infos(self.agents)
+
+    def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:  # type: ignore[override]
+        acting = self.agents
+        self._game.advance(self._moves(actions))
+        batch = self._game.batch
+        rewards = {agent: float(batch.rewards[self._slots[agent]]) for agent in acting}
+        terminated = {agent: bool(batch.terminated[self._slots[agent]]) for agent in acting}
+        truncated = {agent: bool(batch.truncated[self._slots[agent]]) for agent in acting}
+        self.agents = [agent for agent in acting if not (terminated[agent] or truncated[agent])]
+        self._show()
+        return self._observations(acting), rewards, terminated, truncated, self._infos(acting)
+
+    def render(self) -> str | np.ndarray | None:  # type: ignore[override]
+        return self._game.render(self.possible_agents)
+
+    def close(self) -> None:
+        self._game.close()
+
+    def _moves(self, actions: dict[str, int]) -> np.ndarray:
+        if not self.agents:
+            raise InvalidActionError("there is no running game; call reset() first")
+        for agent in self.agents:
+            if agent not in actions or not self.action_spaces[agent].contains(actions[agent]):
+                last = self.action_spaces[agent].n - 1
+                raise InvalidActionError(f"action of {agent} is {actions.get(agent)!r}; it must be an integer in 0..{last}")
+        slots = [self._slots[agent] for agent in self.agents]
+        moves = np.zeros(len(self.possible_agents), np.int8)
+        moves[slots] = self._game.to_moves(slots, [int(actions[agent]) for agent in self.agents])
+        return moves
+
+    def _observations(self, agents: list[str]) -> dict[str, np.ndarray]:
+        return dict(zip(agents, self._game.observe([self._slots[agent] for agent in agents]), strict=True))
+
+    def _infos(self, agents: list[str]) -> dict[str, dict[str, Any]]:
+        masks = self._game.action_mask([self._slots[agent] for agent in agents]).astype(np.int8)
+        return {agent: {"action_mask": mask} for agent, mask in zip(agents, masks, strict=True)}
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.render()

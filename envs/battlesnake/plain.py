@@ -1,0 +1,223 @@
+"""The engine's steps on plain dicts, for tools, teaching and checking. They run on the same kernels as the batch.
+
+A board is a dict in webhook form: `turn`, `width`, `height`, `food` and `hazards` (lists of {"x", "y"}, repeats count),
+`snakes` (each with `id`, `health`, `body` and optionally `eliminatedCause`, `eliminatedBy`, `eliminatedOnTurn`; dead ones
+stay in the list). Settings are a dict of integers or their strings: `foodSpawnChance`, `minimumFood`, `damagePerTurn` (or
+`hazardDamagePerTurn`), `shrinkEveryNTurns`; absent means the default of the official rules package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from envs.battlesnake import maps, rng
+from envs.battlesnake.rules import initialise_board, is_over, step_board
+from envs.battlesnake.settings import Settings
+from envs.battlesnake.state import ABSENT, ALIVE, CAUSE_NAMES, MOVE_NAMES, State
+from envs.errors import InvalidActionError, InvalidStateError
+
+Board = dict[str, Any]
+_NOT_A_MOVE = -1
+_SPARE_ENTRIES = 4
+
+
+def ruleset_step(
+    board: Board,
+    moves: Sequence[str | None],
+    *,
+    ruleset: str = "standard",
+    settings: Mapping[str, Any] | None = None,
+    solo: bool = False,
+    seed: int = 0,
+) -> tuple[bool, Board]:
+    """One step of the ruleset alone: no map update, and the turn number stays.
+
+    `moves` has one entry a snake in list order, None for the dead; a string that is not a move means "straight on". An empty
+    list on a board of turn 0 is the official initialisation step. Returns (over, board): if the game was over already, the
+    board comes back unchanged. Raises `InvalidActionError` for a missing move, `InvalidStateError` for an impossible board.
+    """
+    state = state_from_board(board, settings=_settings(settings, ruleset=ruleset, solo=solo))
+    rules = state.rules
+    if is_over(state.arrays, 0, rules):
+        return True, _copy(board)
+    _seed(state, seed)
+    if not moves and state.arrays.turn[0] == 0:
+        initialise_board(state.arrays, 0, rules)
+    else:
+        step_board(state.arrays, 0, rules, _move_numbers(board, moves))
+    return False, _merge(board, board_from_state(state, 0, [s["id"] for s in board["snakes"]]))
+
+
+def setup_board(
+    *,
+    map: str = "standard",
+    width: int = 11,
+    height: int = 11,
+    snake_ids: Sequence[str] = ("a", "b"),
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> Board:
+    """The board that a map lays out for a new game. Raises `ConfigError` if the map has no room for so many snakes."""
+    chosen = _settings(settings, map=map)
+    state = State(1, width=width, height=height, num_snakes=len(snake_ids), settings=chosen)
+    _seed(state, seed)
+    maps.set_up(state, np.arange(1))
+    return board_from_state(state, 0, list(snake_ids))
+
+
+def map_update(board: Board, *, map: str = "standard", settings: Mapping[str, Any] | None = None, seed: int = 0) -> Board:
+    """The map's end-of-turn update alone: food and hazards may come and go; the turn number stays."""
+    state = state_from_board(board, settings=_settings(settings, map=map))
+    _seed(state, seed)
+    maps.update(state, np.arange(1))
+    return _merge(board, board_from_state(state, 0, [s["id"] for s in board["snakes"]]))
+
+
+def state_from_board(board: Mapping[str, Any], *, settings: Settings | None = None, num_snakes: int | None = None) -> State:
+    """A state of one board from a dict; snake i of the list plays in slot i.
+
+    Food off the board is refused; hazards above it are snail_mode's memory, other hazards off the board are dropped.
+    Raises `InvalidStateError` naming the field.
+    """
+    try:
+        width, height, snakes = int(board["width"]), int(board["height"]), board["snakes"]
+        longest = max((len(s["body"]) for s in snakes), default=1) + len(board.get("food", ())) + _SPARE_ENTRIES
+        slots = max(1, len(snakes) if num_snakes is None else num_snakes)
+        state = State(
+            1,
+            width=width,
+            height=height,
+            num_snakes=slots,
+            settings=settings,
+            max_length=max(longest, width * height + 3),
+        )
+        state.arrays.turn[0] = int(board.get("turn", 0))
+        ids = [s["id"] for s in snakes]
+        for slot, snake in enumerate(snakes):
+            _place(state, slot, snake, ids)
+        _place_counts(state, board.get("food", ()), board.get("hazards", ()))
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError, IndexError) as error:
+        raise InvalidStateError(f"the board is malformed: {type(error).__name__} {error}") from error
+    return state
+
+
+def _place(state: State, slot: int, snake: Mapping[str, Any], ids: list[str]) -> None:
+    a = state.arrays
+    cause_name = snake.get("eliminatedCause", "")
+    if cause_name not in CAUSE_NAMES:
+        raise InvalidStateError(f"snakes[{slot}].eliminatedCause is {cause_name!r}; known: {', '.join(CAUSE_NAMES[1:7])}")
+    cause = CAUSE_NAMES.index(cause_name)
+    body = [(int(p["x"]), int(p["y"])) for p in snake["body"]]
+    state.place_snake(0, slot, body, health=int(snake["health"]), cause=cause)
+    a.death_turn[0, slot] = int(snake.get("eliminatedOnTurn", 0))
+    by = snake.get("eliminatedBy", "")
+    if by in ids:
+        a.killer[0, slot] = ids.index(by)
+
+
+def _place_counts(state: State, food: Sequence[Mapping[str, int]], hazards: Sequence[Mapping[str, int]]) -> None:
+    a = state.arrays
+    for p in food:
+        x, y = int(p["x"]), int(p["y"])
+        if not (0 <= x < state.width and 0 <= y < state.height):
+            raise InvalidStateError(f"food lies at ({x}, {y}), off the {state.width}x{state.height} board")
+        if a.food[0, state.cell(x, y)] == 255:
+            raise InvalidStateError(f"food at ({x}, {y}) is repeated more than 255 times")
+        a.food[0, state.cell(x, y)] += 1
+        a.num_food[0] += 1
+    trail: dict[int, int] = {}
+    for p in hazards:
+        x, y = int(p["x"]), int(p["y"])
+        if 0 <= x < state.width and 0 <= y < state.height:
+            a.hazards[0, state.cell(x, y)] += 1
+            a.num_hazards[0] += 1
+        elif 0 <= x < state.width and state.height <= y < 2 * state.height:
+            cell = state.cell(x, y - state.height)
+            trail[cell] = trail.get(cell, 0) + 1
+    for slot, (cell, layers) in enumerate(list(trail.items())[: state.num_snakes]):
+        a.trail[0, slot] = cell, layers
+
+
+def board_from_state(state: State, board: int, ids: Sequence[str]) -> Board:
+    """The dict of one board of a state; `ids` name the slots. Absent slots are left out."""
+    a = state.arrays
+    snakes = [_snake_dict(state, board, slot, ids) for slot in range(state.num_snakes) if a.cause[board, slot] != ABSENT]
+    hazards = state.points(a.hazards[board])
+    for cell, layers in a.trail[board]:
+        x, y = state.point(cell)
+        hazards += [(x, y + state.height)] * int(layers)
+    return {
+        "turn": int(a.turn[board]),
+        "width": state.width,
+        "height": state.height,
+        "food": _points(state.points(a.food[board])),
+        "hazards": _points(hazards),
+        "snakes": snakes,
+    }
+
+
+def _snake_dict(state: State, board: int, slot: int, ids: Sequence[str]) -> dict[str, Any]:
+    a = state.arrays
+    cause, killer = int(a.cause[board, slot]), int(a.killer[board, slot])
+    return {
+        "id": ids[slot],
+        "health": int(a.health[board, slot]),
+        "body": _points(state.body(board, slot)),
+        "eliminatedCause": CAUSE_NAMES[cause],
+        "eliminatedBy": "" if cause == ALIVE or killer < 0 else ids[killer],
+        "eliminatedOnTurn": int(a.death_turn[board, slot]),
+    }
+
+
+def _points(points: list[tuple[int, int]]) -> list[dict[str, int]]:
+    return [{"x": x, "y": y} for x, y in points]
+
+
+def _move_numbers(board: Board, moves: Sequence[str | None]) -> np.ndarray:
+    if len(moves) != len(board["snakes"]):
+        raise InvalidActionError(f"moves has {len(moves)} entries for {len(board['snakes'])} snakes; give one each")
+    for snake, move in zip(board["snakes"], moves, strict=True):
+        if move is None and not snake.get("eliminatedCause"):
+            raise InvalidActionError(f"no move for snake {snake['id']!r}, which is alive; None is for the dead")
+    numbers = [MOVE_NAMES.index(m) if m in MOVE_NAMES else _NOT_A_MOVE for m in moves]
+    return np.array([numbers], np.int8)
+
+
+def _settings(
+    given: Mapping[str, Any] | None, *, ruleset: str = "standard", map: str = "standard", solo: bool = False
+) -> Settings:
+    given = given or {}
+    return Settings(
+        ruleset=ruleset,
+        map=map,
+        food_spawn_chance=_integer(given, "foodSpawnChance", 0),
+        minimum_food=_integer(given, "minimumFood", 0),
+        hazard_damage=_integer(given, "damagePerTurn", _integer(given, "hazardDamagePerTurn", 0)),
+        shrink_every_n_turns=_integer(given, "shrinkEveryNTurns", 20 if "royale" in (ruleset, map) else 0),
+        solo=solo,
+    )
+
+
+def _integer(settings: Mapping[str, Any], name: str, default: int) -> int:
+    """The official engine's parse: what is absent or no integer counts as the default."""
+    try:
+        return int(settings[name])
+    except (KeyError, TypeError, ValueError):
+        return default
+
+
+def _seed(state: State, seed: int) -> None:
+    state.arrays.key[0] = rng.mix(np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
+
+
+def _merge(before: Board, after: Board) -> Board:
+    """The new board with whatever else the caller's dicts carried."""
+    snakes = [{**old, **new} for old, new in zip(before["snakes"], after["snakes"], strict=True)]
+    return {**before, **after, "snakes": snakes}
+
+
+def _copy(board: Board) -> Board:
+    return {**board, "snakes": [dict(s) for s in board["snakes"]]}

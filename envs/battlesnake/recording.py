@@ -1,0 +1,337 @@
+"""Games on disk: JSON lines in the form of the official command line's `--output`, readable by its tools and ours.
+
+Line 1 is the webhook's `game` object, then comes a move request a turn (the board as it stood, before the moves), the last
+line is `{"winnerId", "winnerName", "isDraw"}`; a file without it was cut off. A request of ours may carry one key more,
+which others ignore: `procsnake`, with
+
+* `decisions`: by snake id, what it decided on this board: `move` ("up" …) and any of `probabilities`, `value`, `note`, …
+* `eliminated`: the snakes that died on the way to this board: `id`, `health`, `body`, `eliminatedCause`, `eliminatedBy`,
+  `eliminatedOnTurn`. The webhook's own board lists only the living.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pprint
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+import numpy as np
+
+from envs.battlesnake.arena_frames import game_and_requests, is_frames
+from envs.battlesnake.plain import Board, state_from_board
+from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.settings import MAP_IDS, RULESETS, Settings
+from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
+from envs.errors import ProcsnakeError
+
+EXTRAS = "procsnake"
+UNKNOWN_CAUSE = "unknown"
+MAX_BYTES = 1 << 29
+_ALIVE = {"eliminatedCause": "", "eliminatedBy": "", "eliminatedOnTurn": 0}
+_OFFSETS = {(0, 1): "up", (0, -1): "down", (-1, 0): "left", (1, 0): "right"}
+
+
+class RecordingError(ProcsnakeError):
+    """A recording that is missing, malformed, empty, or does not hold the turn asked for."""
+
+
+class Recorder:
+    """Writes a recording while the game is played: into `<path>.part`, which becomes `path` with `finish`.
+
+    Use it as a context manager; if the game breaks off, the `.part` file stays and `Recording.read` still reads it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], game: Mapping[str, Any]) -> None:
+        self.path = Path(path)
+        self._part = self.path.with_name(self.path.name + ".part")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: TextIO = self._part.open("w", encoding="utf-8")
+        self._buried: set[str] = set()
+        self._write(game)
+
+    def turn(
+        self,
+        request: Mapping[str, Any],
+        *,
+        decisions: Mapping[str, Mapping[str, Any]] | None = None,
+        dead: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Add one board as a move request (`webhook.move_request`) and its extras (see above).
+
+        `dead`: the dead snakes of this board as in `plain.board_from_state`, whenever they died; each is written once.
+        """
+        extras: dict[str, Any] = {"decisions": dict(decisions)} if decisions else {}
+        new = [snake for snake in dead if snake["id"] not in self._buried]
+        if new:
+            extras["eliminated"] = new
+            self._buried.update(snake["id"] for snake in new)
+        self._write({**request, EXTRAS: extras} if extras else request)
+
+    def finish(self, *, winner_id: str = "", winner_name: str = "", is_draw: bool = False) -> Path:
+        """Add the result and give the file its name."""
+        self._write({"winnerId": winner_id, "winnerName": winner_name, "isDraw": is_draw})
+        self._file.close()
+        os.replace(self._part, self.path)
+        return self.path
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+        self._file.flush()
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._file.close()
+
+
+@dataclass
+class Recording:
+    """A game as recorded: `game` (webhook form), `requests` (one a turn, in order) and `result` (None if cut off)."""
+
+    game: dict[str, Any]
+    requests: list[dict[str, Any]]
+    result: dict[str, Any] | None = None
+    _boards: list[Board] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.requests:
+            raise RecordingError("the recording holds no turns; was the game ended before it began?")
+        seen: dict[str, dict[str, Any]] = {}
+        for request in self.requests:
+            try:
+                self._boards.append(_board(request, seen))
+            except (KeyError, TypeError, AttributeError) as error:
+                what = f"{type(error).__name__} {error}"
+                raise RecordingError(f"entry {len(self._boards)} is not a move request: {what}") from error
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, width: int | None = None, height: int | None = None) -> Recording:
+        """Read a recording: ours, the official command line's, or frames of the arena (see `from_frames`).
+
+        Raises `RecordingError` for what is none of them. A last line that was cut short by a crash is dropped.
+        """
+        target = Path(path)
+        try:
+            if target.stat().st_size > MAX_BYTES:
+                raise RecordingError(f"{path} is larger than {MAX_BYTES >> 20} MiB; no recorded game is")
+            lines = target.read_text(encoding="utf-8").rstrip("\n").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RecordingError(f"cannot read recording {path}: {error}") from error
+        entries = _parse(lines, path)
+        if is_frames(entries[0]):
+            return cls.from_frames(entries[0], width=width, height=height)
+        result = entries.pop() if len(entries) > 1 and "isDraw" in entries[-1] else None
+        return cls(entries[0], entries[1:], result)
+
+    @classmethod
+    def from_frames(cls, page: Mapping[str, Any], *, width: int | None = None, height: int | None = None) -> Recording:
+        """Import what the arena's `GET /api/games/{id}/frames` answers: {"Frames": [{"Turn", "Snakes", "Food", …}]}.
+
+        Frames don't tell the board's size: it is taken from `page["Game"]` (the answer of `GET /games/{id}` merged in)
+        if there, or else from `width` and `height`. Several pages are joined by joining their `Frames`.
+        """
+        try:
+            return cls(*game_and_requests(page, width, height))
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+            raise RecordingError(f"malformed arena frames: {type(error).__name__} {error}") from error
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the recording; the file appears whole or not at all."""
+        result = self.result or {"winnerId": "", "winnerName": "", "isDraw": False}
+        with Recorder(path, self.game) as recorder:
+            for request in self.requests:
+                recorder.turn(request)
+            return recorder.finish(
+                winner_id=result["winnerId"], winner_name=result["winnerName"], is_draw=result["isDraw"]
+            )
+
+    @property
+    def turns(self) -> list[int]:
+        """The turn numbers recorded, in order."""
+        return [int(board["turn"]) for board in self._boards]
+
+    def boards(self) -> list[Board]:
+        """A board dict a turn (`envs.battlesnake.plain`), its snakes with `name` and `customizations`, in the same order always.
+
+        Files of others don't tell how a snake died: such a one keeps the body it had alive and gets `UNKNOWN_CAUSE`.
+        """
+        return list(self._boards)
+
+    def board(self, turn: int) -> Board:
+        """The board dict of one turn. Raises `RecordingError` if it was not recorded."""
+        turns = self.turns
+        if turn not in turns:
+            raise RecordingError(f"turn {turn} is not in this recording, which runs from {turns[0]} to {turns[-1]}")
+        return self._boards[turns.index(turn)]
+
+    def state(self, turn: int) -> State:
+        """The position of one turn as a `State` of one board under the game's settings.
+
+        Slots follow the order of `board(turn)["snakes"]`; snakes that died nobody knows how are left out.
+        """
+        board = self.board(turn)
+        snakes = [snake for snake in board["snakes"] if snake["eliminatedCause"] in CAUSE_NAMES]
+        return state_from_board({**board, "snakes": snakes}, settings=self.settings)
+
+    @property
+    def settings(self) -> Settings:
+        """The game's rules. As in the official engine an unknown ruleset plays as standard; so does an unknown map."""
+        ruleset = self.game.get("ruleset") or {}
+        given = ruleset.get("settings") or {}
+        name, board_map = ruleset.get("name"), self.game.get("map")
+        return Settings(
+            ruleset=name if name in RULESETS else "standard",
+            map=board_map if board_map in MAP_IDS else "standard",
+            food_spawn_chance=int(given.get("foodSpawnChance", 15)),
+            minimum_food=int(given.get("minimumFood", 1)),
+            hazard_damage=int(given.get("hazardDamagePerTurn", 14)),
+            shrink_every_n_turns=int((given.get("royale") or {}).get("shrinkEveryNTurns", 25)),
+            solo=len(self._boards[0]["snakes"]) < 2,
+        )
+
+    def decisions(self, turn: int) -> dict[str, dict[str, Any]]:
+        """What the snakes decided on the board of a turn, by id: as recorded, or else `move` read off the next board."""
+        index = self.turns.index(self.board(turn)["turn"])
+        found = {} if index + 1 == len(self._boards) else _moves_between(*self._boards[index : index + 2])
+        return {**found, **self.requests[index].get(EXTRAS, {}).get("decisions", {})}
+
+
+def _parse(lines: list[str], path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            entries.append(json.loads(line))
+        except (json.JSONDecodeError, RecursionError) as error:
+            if number == len(lines) > 1:
+                break
+            raise RecordingError(f"{path} is no recording: line {number} is not JSON ({error})") from error
+        if not isinstance(entries[-1], dict):
+            raise RecordingError(f"{path} is no recording: line {number} is not a JSON object")
+    if not entries:
+        raise RecordingError(f"{path} is empty")
+    return entries
+
+
+def _board(request: Mapping[str, Any], seen: dict[str, dict[str, Any]]) -> Board:
+    """The board of a request with the dead among the living. `seen`: the latest of each snake so far, kept up here."""
+    board = request["board"]
+    living = [{**_ALIVE, **snake} for snake in board["snakes"]]
+    fallen = request.get(EXTRAS, {}).get("eliminated", [])
+    known = {snake["id"] for snake in [*living, *fallen]}
+    for snake in seen.values():
+        if snake["id"] not in known and not snake["eliminatedCause"]:
+            fallen = [*fallen, {**snake, "eliminatedCause": UNKNOWN_CAUSE, "eliminatedOnTurn": request["turn"]}]
+    for snake in [*living, *fallen]:
+        seen[snake["id"]] = {**seen.get(snake["id"], {}), **snake}
+    return {
+        "turn": request["turn"],
+        "width": board["width"],
+        "height": board["height"],
+        "food": board["food"],
+        "hazards": board.get("hazards") or [],
+        "snakes": list(seen.values()),
+    }
+
+
+def _moves_between(before: Board, after: Board) -> dict[str, dict[str, Any]]:
+    """The moves that the heads show, for snakes on both boards."""
+    heads = {snake["id"]: snake["body"][0] for snake in after["snakes"]}
+    width, height, moves = before["width"], before["height"], {}
+    for snake in before["snakes"]:
+        if snake["eliminatedCause"] or snake["id"] not in heads:
+            continue
+        dx, dy = (heads[snake["id"]][axis] - snake["body"][0][axis] for axis in "xy")
+        dx, dy = _unwrap(dx, width), _unwrap(dy, height)
+        if (dx, dy) in _OFFSETS:
+            moves[snake["id"]] = {"move": _OFFSETS[dx, dy]}
+    return moves
+
+
+def _unwrap(delta: int, side: int) -> int:
+    return {side - 1: -1, 1 - side: 1}.get(delta, delta)
+
+
+def to_test(
+    recording: Recording,
+    turn: int,
+    *,
+    snake: str | None = None,
+    agent: str = "flood",
+    allowed: Sequence[str] | None = None,
+) -> str:
+    """A ready-made pytest file: on this turn's position, `agent` (as `agents.make` takes it) must choose an allowed move.
+
+    `snake`: id or name of the snake to play; default: the first that dies with this turn, else the first alive. `allowed`:
+    moves; default: if the recorded move killed the snake, the others that aren't certain death, else the recorded move.
+    Raises `RecordingError` if there is no such turn or living snake, or if there is no move to ask for.
+    """
+    board = recording.board(turn)
+    chosen = _pick_snake(recording, board, snake)
+    moves = sorted(_wanted_moves(recording, board, chosen) if allowed is None else set(allowed))
+    if not moves or not set(moves) <= set(MOVE_NAMES):
+        raise RecordingError(f"allowed moves are {moves}; pass one or more of {', '.join(MOVE_NAMES)}")
+    request = recording.requests[recording.turns.index(board["turn"])]
+    position = {key: value for key, value in request.items() if key in ("turn", "board")}
+    literal = pprint.pformat({"game": recording.game, **position, "you": chosen}, width=120, sort_dicts=False, compact=True)
+    title = re.sub(r"[^\w .-]", "", f"Turn {turn} of game {recording.game.get('id', '')}, played by {chosen.get('name', '')}")
+    return _TEST_FILE.format(title=title, request=literal, allowed=moves, turn=turn, agent=agent)
+
+
+_TEST_FILE = '''"""{title}. Written by `procsnake replay to-test`."""
+
+from __future__ import annotations
+
+import agents
+from envs.battlesnake.recording import Recording
+from envs.battlesnake.state import MOVE_NAMES
+
+REQUEST = {request}
+
+ALLOWED = {allowed!r}
+
+
+def test_turn_{turn}():
+    position = Recording(REQUEST["game"], [REQUEST])
+    you = [snake["id"] for snake in REQUEST["board"]["snakes"]].index(REQUEST["you"]["id"])
+    decision = agents.make({agent!r}).act(position.state({turn}), you)
+    assert MOVE_NAMES[decision.move] in ALLOWED
+'''
+
+
+def _pick_snake(recording: Recording, board: Board, wanted: str | None) -> dict[str, Any]:
+    living = [snake for snake in board["snakes"] if not snake["eliminatedCause"]]
+    if wanted is None:
+        doomed = [snake for snake in living if _dies(recording, board, snake)]
+        matching = doomed or living
+    else:
+        matching = [snake for snake in living if wanted in (snake["id"], snake.get("name"))]
+    if not matching:
+        known = ", ".join(str(snake.get("name") or snake["id"]) for snake in living)
+        raise RecordingError(f"no living snake {wanted!r} on turn {board['turn']}; there are: {known or 'none'}")
+    return matching[0]
+
+
+def _dies(recording: Recording, board: Board, snake: Mapping[str, Any]) -> bool:
+    index = recording.turns.index(board["turn"]) + 1
+    if index == len(recording.turns):
+        return False
+    after = {s["id"]: s for s in recording.boards()[index]["snakes"]}
+    return bool(after[snake["id"]]["eliminatedCause"])
+
+
+def _wanted_moves(recording: Recording, board: Board, snake: Mapping[str, Any]) -> set[str]:
+    turn = board["turn"]
+    played = recording.decisions(turn).get(snake["id"], {}).get("move")
+    if not _dies(recording, board, snake):
+        return {played} - {None}
+    state = recording.state(turn)
+    slot = [s["id"] for s in board["snakes"] if s["eliminatedCause"] in CAUSE_NAMES].index(snake["id"])
+    safe = safe_moves(state, np.zeros(1, np.int64), np.array([slot]))[0]
+    return {name for name, is_safe in zip(MOVE_NAMES, safe) if is_safe and name != played}

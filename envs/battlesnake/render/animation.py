@@ -1,0 +1,105 @@
+"""A recorded game as a moving picture: GIF, MP4 or SVG, by the name of the file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from envs.battlesnake.plain import Board
+from envs.battlesnake.recording import Recording
+from envs.battlesnake.render.rgb import paint
+from envs.battlesnake.render.svg import animated_svg
+from envs.errors import ConfigError, MissingDependencyError, UnknownNameError
+
+DEFAULT_FPS = 8.0
+DEFAULT_CELL = 24
+_LAST_FRAME_SECONDS = 2.0
+_PALETTE_SIZE = 96
+_PALETTE_SAMPLES = 8
+
+
+def save_animation(
+    recording: Recording | str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    fps: float = DEFAULT_FPS,
+    cell: int = DEFAULT_CELL,
+    panel: bool = True,
+) -> Path:
+    """Write a recording, or the one at a path, as `.gif`, `.mp4` or `.svg`; returns the target.
+
+    `fps`: turns a second; `cell`: a cell's side in pixels; `panel`: with names, lengths, healths. The file appears whole or
+    not at all. Raises `UnknownNameError` for another suffix, `RecordingError` for a bad recording and, for MP4 without
+    imageio-ffmpeg, `MissingDependencyError`.
+    """
+    target = Path(target)
+    if target.suffix.lower() not in _WRITERS:
+        raise UnknownNameError("animation format", target.suffix, _WRITERS)
+    if not 0 < fps <= 60 or not 4 <= cell <= 256:
+        raise ConfigError(f"fps is {fps} and cell {cell}; fps lies between 0 and 60, cell between 4 and 256")
+    boards = (recording if isinstance(recording, Recording) else Recording.read(recording)).boards()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".animation-") as folder:
+        part = Path(folder) / target.name
+        _WRITERS[target.suffix.lower()](boards, part, fps, cell, panel)
+        os.replace(part, target)
+    return target
+
+
+def frames(boards: Sequence[Board], *, cell: int = DEFAULT_CELL, panel: bool = True) -> Iterator[Image.Image]:
+    """An RGB image a board, all of one even size (as video codecs want it)."""
+    sizes = [paint(board, cell=cell, panel=panel).size for board in (boards[0], boards[-1])]
+    width, height = (max(side) + max(side) % 2 for side in zip(*sizes, strict=True))
+    for board in boards:
+        canvas = Image.new("RGB", (width, height), "white")
+        canvas.paste(paint(board, cell=cell, panel=panel))
+        yield canvas
+
+
+def _write_gif(boards: Sequence[Board], path: Path, fps: float, cell: int, panel: bool) -> None:
+    palette = _shared_palette(list(boards[:: max(1, len(boards) // _PALETTE_SAMPLES)]), cell, panel)
+    images = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in frames(boards, cell=cell, panel=panel)]
+    milliseconds = [round(1000 / fps)] * (len(images) - 1) + [round(1000 * _LAST_FRAME_SECONDS)]
+    images[0].save(path, save_all=True, append_images=images[1:], duration=milliseconds, loop=0, optimize=False)
+
+
+def _shared_palette(samples: Sequence[Board], cell: int, panel: bool) -> Image.Image:
+    """One palette for the whole game, so that what stands still keeps its colour and costs no bytes."""
+    pictures = [np.asarray(image) for image in frames(samples, cell=cell, panel=panel)]
+    return Image.fromarray(np.concatenate(pictures)).quantize(_PALETTE_SIZE, method=Image.Quantize.MEDIANCUT)
+
+
+def _write_mp4(boards: Sequence[Board], path: Path, fps: float, cell: int, panel: bool) -> None:
+    try:
+        import imageio_ffmpeg
+    except ImportError as error:
+        raise MissingDependencyError(
+            "imageio-ffmpeg", feature="an MP4 animation", install="pip install imageio-ffmpeg (or write a .gif or .svg)"
+        ) from error
+    images = frames(boards, cell=cell, panel=panel)
+    first = next(images)
+    writer = imageio_ffmpeg.write_frames(str(path), first.size, fps=fps, macro_block_size=2, quality=8)
+    writer.send(None)
+    last = first
+    writer.send(first.tobytes())
+    for last in images:
+        writer.send(last.tobytes())
+    for _ in range(round(fps * _LAST_FRAME_SECONDS) - 1):
+        writer.send(last.tobytes())
+    writer.close()
+
+
+def _write_svg(boards: Sequence[Board], path: Path, fps: float, cell: int, panel: bool) -> None:
+    path.write_text(animated_svg(boards, fps=fps, cell=cell, panel=panel), encoding="utf-8")
+
+
+_WRITERS: dict[str, Callable[[Sequence[Board], Path, float, int, bool], None]] = {
+    ".gif": _write_gif,
+    ".mp4": _write_mp4,
+    ".svg": _write_svg,
+}

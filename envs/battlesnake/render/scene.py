@@ -1,0 +1,110 @@
+"""What all painters share: a board as a dict, a colour for each snake, and which way a body runs.
+
+Painters take a board in webhook form (`envs.battlesnake.plain`), whose snakes may also carry `name` and
+`customizations.color`; so states, recordings and other people's games are drawn by the same code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from envs.battlesnake.plain import Board, board_from_state
+from envs.battlesnake.state import DOWN, LEFT, RIGHT, UP, State
+
+Color = tuple[int, int, int]
+
+# Sixteen colours that stay apart on light and dark ground, the most distinct ones first.
+PALETTE: tuple[Color, ...] = (
+    (59, 130, 246), (249, 115, 22), (22, 163, 74), (168, 85, 247), (236, 72, 153), (20, 184, 166), (234, 179, 8), (120, 83, 65),
+    (79, 70, 229), (132, 204, 22), (190, 24, 93), (14, 165, 233), (101, 111, 130), (244, 114, 182), (6, 95, 70), (217, 119, 87),
+)  # fmt: skip
+FOOD_COLOR: Color = (239, 68, 92)
+MAX_NAME = 24
+
+_HEX_COLOR = re.compile(r"#[0-9a-fA-F]{6}")
+_NO_CHOICE = "#888888"
+
+
+def scene(state: State, board: int, names: Sequence[str] | None = None) -> Board:
+    """Board `board` of a state as a dict for the painters; `names` name the slots (default: snake 1, snake 2, …)."""
+    names = names or [f"snake {slot + 1}" for slot in range(state.num_snakes)]
+    drawn = board_from_state(state, board, [str(slot) for slot in range(state.num_snakes)])
+    for snake in drawn["snakes"]:
+        slot = int(snake["id"])
+        snake["name"], snake["customizations"] = names[slot], {"color": to_hex(PALETTE[slot])}
+    return drawn
+
+
+def is_dead(snake: dict[str, Any]) -> bool:
+    """Whether the snake of a board dict has been eliminated."""
+    return bool(snake.get("eliminatedCause"))
+
+
+def display_name(snake: dict[str, Any]) -> str:
+    """The snake's name as it may be printed: no control characters, at most `MAX_NAME` characters."""
+    name = "".join(c for c in str(snake.get("name") or snake["id"]) if c.isprintable())
+    return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
+
+
+def fate(board: Board, snake: dict[str, Any]) -> str:
+    """How a dead snake died, in words: cause, whose doing, turn."""
+    killers = [display_name(s) for s in board["snakes"] if s["id"] == snake.get("eliminatedBy") != snake["id"]]
+    by = f" by {killers[0]}" if killers else ""
+    when = f", turn {snake['eliminatedOnTurn']}" if snake.get("eliminatedOnTurn") else ""
+    return f"{snake['eliminatedCause'][:MAX_NAME]}{by}{when}"
+
+
+def snake_colors(board: Board) -> list[Color]:
+    """A colour for each snake of the list: its own choice unless it made none or another has taken it, else the palette's."""
+    chosen: list[Color | None] = []
+    for snake in board["snakes"]:
+        color = from_hex((snake.get("customizations") or {}).get("color"))
+        chosen.append(None if color in chosen else color)
+    spare = iter([color for color in PALETTE if color not in chosen] * 2)
+    return [color or next(spare, PALETTE[0]) for color in chosen]
+
+
+def from_hex(text: Any) -> Color | None:
+    """(r, g, b) of "#rrggbb"; None for anything else and for the grey that the engine gives to those who chose nothing."""
+    if not isinstance(text, str) or not _HEX_COLOR.fullmatch(text) or text == _NO_CHOICE:
+        return None
+    return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
+
+
+def to_hex(color: Color) -> str:
+    """ "#rrggbb"."""
+    return "#{:02x}{:02x}{:02x}".format(*color)
+
+
+def blend(color: Color, other: Color, share: float) -> Color:
+    """A colour between two: `share` 0 gives the first, 1 the second."""
+    r, g, b = (round(a + (b - a) * share) for a, b in zip(color, other, strict=True))
+    return r, g, b
+
+
+def direction(board: Board, start: dict[str, int], end: dict[str, int]) -> int | None:
+    """The move that leads from a point to the next one, around an edge too; None if they are one or not neighbours."""
+    dx, dy = end["x"] - start["x"], end["y"] - start["y"]
+    for delta, side, forward, back in ((dx, board["width"], RIGHT, LEFT), (dy, board["height"], UP, DOWN)):
+        other = dy if forward == RIGHT else dx
+        if other == 0 and delta in (1, 1 - side):
+            return forward
+        if other == 0 and delta in (-1, side - 1):
+            return back
+    return None
+
+
+def on_board(board: Board, point: dict[str, int]) -> bool:
+    """Whether a point is a cell of the board: heads that hit a wall and snail_mode's hazards may not be."""
+    return 0 <= point["x"] < board["width"] and 0 <= point["y"] < board["height"]
+
+
+def hazard_layers(board: Board) -> dict[tuple[int, int], int]:
+    """Hazard layers of each cell that has any."""
+    layers: dict[tuple[int, int], int] = {}
+    for point in board["hazards"]:
+        if on_board(board, point):
+            layers[point["x"], point["y"]] = layers.get((point["x"], point["y"]), 0) + 1
+    return layers

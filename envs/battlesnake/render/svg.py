@@ -1,0 +1,80 @@
+"""A board, or a whole game that plays by itself, as SVG text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.sax.saxutils import escape
+
+from envs.battlesnake.plain import Board
+from envs.battlesnake.render.geometry import PAPER, Box, Disc, Group, Label, Picture, Polygon, Stroke, picture
+from envs.battlesnake.render.scene import to_hex
+from envs.errors import ConfigError
+
+DEFAULT_CELL = 32
+
+
+def draw_svg(board: Board, *, cell: int = DEFAULT_CELL, panel: bool = False) -> str:
+    """An SVG document of a board dict in webhook form (see `envs.battlesnake.render.scene`); `cell`: a cell's side in pixels."""
+    plan = picture(board, panel=panel)
+    return _document(plan, cell, _elements(plan.shapes, cell))
+
+
+def animated_svg(boards: Sequence[Board], *, fps: float = 8.0, cell: int = DEFAULT_CELL, panel: bool = True) -> str:
+    """An SVG document that shows the boards of a game one after another, for ever, without scripts.
+
+    Raises `ConfigError` for no boards or for fps that are not positive.
+    """
+    if not boards or fps <= 0:
+        raise ConfigError(f"{len(boards)} boards at {fps} fps make no animation")
+    plans = [picture(board, panel=panel) for board in boards]
+    seconds = len(plans) / fps
+    frames = [
+        f'<g class="turn" style="animation-delay:{index / fps - seconds:.3f}s">{_elements(plan.shapes, cell)}</g>'
+        for index, plan in enumerate(plans)
+    ]
+    style = (
+        f".turn{{visibility:hidden;animation:show {seconds:.3f}s step-end infinite}}"
+        f"@keyframes show{{0%{{visibility:visible}}{100 / len(plans):.5f}%{{visibility:hidden}}}}"
+        if len(plans) > 1
+        else ""
+    )
+    return _document(max(plans, key=lambda plan: plan.height), cell, f"<style>{style}</style>" + "".join(frames))
+
+
+def _document(plan: Picture, cell: int, content: str) -> str:
+    width, height = plan.width * cell, plan.height * cell
+    size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
+    paper = f'<rect width="100%" height="100%" fill="{to_hex(PAPER)}"/>'
+    fonts = 'font-family="Helvetica,Arial,sans-serif"'
+    backdrop = _elements(plan.backdrop, cell)
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {fonts}>{paper}<g>{backdrop}</g>{content}</svg>\n'
+
+
+def _elements(shapes: Sequence[object], k: int) -> str:
+    return "".join(_element(shape, k) for shape in shapes)
+
+
+def _element(shape: object, k: int) -> str:
+    """One shape, its lengths multiplied by k."""
+    match shape:
+        case Box(x, y, width, height, radius, color):
+            size = f'width="{width * k:.5g}" height="{height * k:.5g}" rx="{radius * k:.4g}"'
+            return f'<rect x="{x * k:.5g}" y="{y * k:.5g}" {size} fill="{to_hex(color)}"/>'
+        case Disc(x, y, radius, color):
+            return f'<circle cx="{x * k:.5g}" cy="{y * k:.5g}" r="{radius * k:.4g}" fill="{to_hex(color)}"/>'
+        case Polygon(points, color):
+            return f'<polygon points="{_points(points, k)}" fill="{to_hex(color)}"/>'
+        case Stroke(points, width, color):
+            pen = f'fill="none" stroke="{to_hex(color)}" stroke-width="{width * k:.4g}" stroke-linejoin="round"'
+            return f'<polyline points="{_points(points, k)}" {pen}/>'
+        case Label(x, y, size, text, color, right):
+            anchor = ' text-anchor="end"' if right else ""
+            place = f'x="{x * k:.5g}" y="{y * k:.5g}" font-size="{size * k:.4g}"{anchor}'
+            return f'<text {place} fill="{to_hex(color)}">{escape(text)}</text>'
+        case Group(members, opacity):
+            return f'<g opacity="{opacity:g}">{_elements(members, k)}</g>'
+    raise TypeError(f"no SVG for {shape!r}")
+
+
+def _points(points: Sequence[tuple[float, float]], k: int) -> str:
+    return " ".join(f"{x * k:.5g},{y * k:.5g}" for x, y in points)

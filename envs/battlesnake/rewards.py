@@ -1,0 +1,181 @@
+"""What a snake is paid: weights on events, paid in the turn in which the event happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+
+import numpy as np
+
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.state import (
+    BODY_COLLISION,
+    HAZARD,
+    HEAD_COLLISION,
+    OUT_OF_HEALTH,
+    SELF_COLLISION,
+    WALL_COLLISION,
+    body_cell,
+    head_cell,
+    is_alive,
+)
+from envs.errors import ConfigError, UnknownNameError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rewards:
+    """Reward of an event, each time it happens to a snake. The names are those of the SageMaker starter pack.
+
+    A turn's reward is the sum over its events, so a snake that drowns in a hazard gets `died` + `died_in_hazard`.
+    """
+
+    another_turn: float = 0.0
+    """The snake lives after the turn."""
+    ate_food: float = 0.0
+    """For each food eaten."""
+    won: float = 0.0
+    """The game ended and this snake alone is left (never in a game that is played solo)."""
+    died: float = 0.0
+    """The snake died, however it was."""
+    ate_another_snake: float = 0.0
+    """For each shorter snake that died head to head against this one, which lives."""
+    hit_wall: float = 0.0
+    """The snake died off the board."""
+    hit_other_snake: float = 0.0
+    """The snake died in another's body."""
+    hit_self: float = 0.0
+    """The snake died in its own body."""
+    was_eaten: float = 0.0
+    """The snake died head to head, against a longer snake or an equal one."""
+    other_snake_hit_body: float = 0.0
+    """For each other snake that died in this one's body."""
+    forbidden_move: float = 0.0
+    """The snake turned back into its own neck."""
+    starved: float = 0.0
+    """The snake died of hunger."""
+    died_in_hazard: float = 0.0
+    """The snake died of hazard damage."""
+
+    def weights(self) -> np.ndarray:
+        """float32 (events,), in the order of `EVENTS`."""
+        return np.array([getattr(self, name) for name in EVENTS], np.float32)
+
+    @classmethod
+    def preset(cls, name: str) -> Rewards:
+        """A named configuration: one of `PRESETS`."""
+        if name not in PRESETS:
+            raise UnknownNameError("reward preset", name, PRESETS)
+        return PRESETS[name]
+
+    @classmethod
+    def from_options(cls, options: str | Rewards | dict[str, float]) -> Rewards:
+        """A configuration from a preset's name or from event weights; unknown events are refused with did-you-mean."""
+        if isinstance(options, Rewards):
+            return options
+        if isinstance(options, str):
+            return cls.preset(options)
+        for name, weight in options.items():
+            if name not in EVENTS:
+                raise UnknownNameError("reward event", name, EVENTS)
+            if isinstance(weight, bool) or not isinstance(weight, (int, float)):
+                raise ConfigError(f"rewards.{name} is {weight!r}; it must be a number")
+        return cls(**options)
+
+    def options(self) -> dict[str, float]:
+        """The weights that are not zero, by event."""
+        return {name: weight for name, weight in asdict(self).items() if weight}
+
+
+EVENTS = tuple(field.name for field in fields(Rewards))
+(ANOTHER_TURN, ATE_FOOD, WON, DIED, ATE_ANOTHER_SNAKE, HIT_WALL, HIT_OTHER_SNAKE, HIT_SELF, WAS_EATEN, OTHER_SNAKE_HIT_BODY,
+ FORBIDDEN_MOVE, STARVED, DIED_IN_HAZARD) = range(len(EVENTS))  # fmt: skip
+
+PRESETS = {
+    "win": Rewards(won=1.0, died=-1.0),
+    "survival": Rewards(another_turn=0.01, died=-1.0),
+    "starter-pack": Rewards(another_turn=1.0),
+}
+
+# The event that goes with each cause of death; index: cause code.
+_EVENT_OF_CAUSE = np.zeros(8, np.int64)
+_EVENT_OF_CAUSE[[BODY_COLLISION, SELF_COLLISION, HEAD_COLLISION, WALL_COLLISION, OUT_OF_HEALTH, HAZARD]] = [
+    HIT_OTHER_SNAKE, HIT_SELF, WAS_EATEN, HIT_WALL, STARVED, DIED_IN_HAZARD
+]  # fmt: skip
+
+RewardFunction = Callable[[np.ndarray], np.ndarray]
+"""A user's own rewards: from event counts, uint8 (rows, events), to float32 (rows,)."""
+
+
+class PotentialShaping:
+    """Potential-based shaping: adds gamma * Phi(s') - Phi(s), which leaves the best policy as it is (Ng et al., 1999).
+
+    Call `shape(potential, ended)` once a turn with Phi of the new states, (rows,), and where an episode just ended; there
+    Phi(s') counts as 0, and the potential of the next episode's first state must be what is passed. Call `start(potential)`
+    after a reset. `gamma` must be the trainer's own.
+    """
+
+    def __init__(self, gamma: float) -> None:
+        if not 0.0 <= gamma <= 1.0:
+            raise ConfigError(f"gamma is {gamma}; it lies between 0 and 1")
+        self.gamma = gamma
+        self._previous: np.ndarray | None = None
+
+    def start(self, potential: np.ndarray) -> None:
+        """Begin with the potentials of the first states."""
+        self._previous = np.array(potential, np.float64)
+
+    def shape(self, potential: np.ndarray, ended: np.ndarray) -> np.ndarray:
+        """The shaping reward of the turn that led to these states, float64 (rows,)."""
+        if self._previous is None:
+            raise ConfigError("PotentialShaping.start(potential) has to be called after the reset, before shape")
+        bonus = self.gamma * np.where(ended, 0.0, potential) - self._previous
+        self.start(potential)
+        return bonus
+
+
+@kernel
+def pay_board(s, b, r, weights, ate, acted, rewards, events):
+    """Pay every snake of board b for the turn just played, before the turn number goes up.
+
+    ate: int16 (N, S) food eaten before the turn; acted: bool (rows,) who was alive; rewards: float32 (rows,);
+    events: uint8 (rows, events) to count in, or with no rows to leave out.
+    """
+    snakes = s.cause.shape[1]
+    over = s.num_alive[b] == 1 and not r.solo
+    for i in range(snakes):
+        row = b * snakes + i
+        rewards[row] = 0.0
+        if events.shape[0]:
+            events[row] = 0
+        if acted[row]:
+            _pay_snake(s, b, i, weights, s.food_eaten[b, i] - ate[b, i], over, row, rewards, events)
+    for i in range(snakes):
+        killer = s.killer[b, i]
+        if s.death_turn[b, i] == s.turn[b] + 1 and killer >= 0 and killer != i:
+            row = b * snakes + killer
+            if s.cause[b, i] == BODY_COLLISION:
+                _pay(OTHER_SNAKE_HIT_BODY, 1, weights, row, rewards, events)
+            elif is_alive(s, b, killer):
+                _pay(ATE_ANOTHER_SNAKE, 1, weights, row, rewards, events)
+
+
+@kernel
+def _pay_snake(s, b, i, weights, food, sole_survivor, row, rewards, events):
+    if food:
+        _pay(ATE_FOOD, food, weights, row, rewards, events)
+    if s.length[b, i] > 2 and body_cell(s, b, i, 2) == head_cell(s, b, i):
+        _pay(FORBIDDEN_MOVE, 1, weights, row, rewards, events)
+    if is_alive(s, b, i):
+        _pay(ANOTHER_TURN, 1, weights, row, rewards, events)
+        if sole_survivor:
+            _pay(WON, 1, weights, row, rewards, events)
+    else:
+        _pay(DIED, 1, weights, row, rewards, events)
+        _pay(_EVENT_OF_CAUSE[s.cause[b, i]], 1, weights, row, rewards, events)
+
+
+@kernel
+def _pay(event, count, weights, row, rewards, events):
+    rewards[row] += weights[event] * count
+    if events.shape[0]:
+        events[row, event] += count

@@ -1,0 +1,275 @@
+"""The official rules of Battlesnake, one stage a function, in the order of the official pipeline.
+
+Source: the behaviour of the official rules module (December 2025), which every recorded game in `tests/data` agrees with.
+A step leads from the board of turn T to the board of turn T + 1. All kernels work on one board b of a `Boards` under
+`Rules` r.
+"""
+
+from __future__ import annotations
+
+from envs.battlesnake import rng
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.state import (
+    ABSENT,
+    BODY_COLLISION,
+    FULL_HEALTH,
+    HAZARD,
+    HEAD_COLLISION,
+    NOBODY,
+    OUT_OF_HEALTH,
+    RIGHT,
+    SELF_COLLISION,
+    UP,
+    WALL_COLLISION,
+    add_hazard,
+    body_cell,
+    clear_hazards,
+    head_cell,
+    is_alive,
+    step_offsets,
+    tail_cell,
+)
+
+# A snake that is judged dead but still takes part in the judgement of the others bears its cause plus this.
+_JUDGED = 16
+
+
+@kernel
+def is_over(s, b, r):
+    """The game is over when at most one snake is left, or none if it is played solo."""
+    return s.num_alive[b] == 0 if r.solo else s.num_alive[b] <= 1
+
+
+@kernel
+def step_board(s, b, r, moves):
+    """Play one turn of the ruleset on a game that is not over; `moves`: (N, S) move numbers, anything else: go straight on.
+
+    The map's own update comes after, and then the turn number goes up.
+    """
+    move_snakes(s, b, r, moves)
+    reduce_health(s, b)
+    damage_in_hazards(s, b, r)
+    feed_snakes(s, b)
+    eliminate_snakes(s, b)
+    if r.royale:
+        shrink(s, b, r)
+    if r.constrictor:
+        remove_food(s, b)
+        grow_snakes(s, b)
+
+
+@kernel
+def initialise_board(s, b, r):
+    """The ruleset's step without moves, which the official engine takes on a board of turn 0 before the first turn."""
+    if is_over(s, b, r):
+        return
+    feed_snakes(s, b)
+    if r.constrictor:
+        remove_food(s, b)
+        grow_snakes(s, b)
+
+
+@kernel
+def move_snakes(s, b, r, moves):
+    """Every living snake gets a new head; its last entry goes. Heads may leave the board unless it is wrapped."""
+    offsets = step_offsets(r.width)
+    ring = s.body.shape[2]
+    for i in range(s.cause.shape[1]):
+        if not is_alive(s, b, i):
+            continue
+        move = moves[b, i]
+        if move < UP or move > RIGHT:
+            move = straight_on(s, b, i, r)
+        target = head_cell(s, b, i) + offsets[move]
+        if r.wrapped:
+            target = s.opposite[target]
+        s.occupied[b, tail_cell(s, b, i)] -= 1
+        s.occupied[b, target] += 1
+        place = s.head[b, i] - 1
+        if place < 0:
+            place = ring - 1
+        s.head[b, i] = place
+        s.body[b, i, place] = target
+
+
+@kernel
+def straight_on(s, b, i, r):
+    """The official default move: from the neck through the head, across an edge too; up if the two are one."""
+    if s.length[b, i] < 2:
+        return UP
+    head, neck = head_cell(s, b, i), body_cell(s, b, i, 1)
+    offsets = step_offsets(r.width)
+    for move in range(4):
+        target = neck + offsets[move]
+        if target == head or (target != neck and s.opposite[target] == head):
+            return move
+    return UP
+
+
+@kernel
+def reduce_health(s, b):
+    """Every living snake loses one health."""
+    for i in range(s.cause.shape[1]):
+        if is_alive(s, b, i):
+            s.health[b, i] -= 1
+
+
+@kernel
+def damage_in_hazards(s, b, r):
+    """Each hazard layer under a head costs its damage (or heals), unless there is food on the cell."""
+    if s.num_hazards[b] == 0:
+        return
+    for i in range(s.cause.shape[1]):
+        if not is_alive(s, b, i):
+            continue
+        cell = head_cell(s, b, i)
+        layers = s.hazards[b, cell]
+        if layers == 0:
+            continue
+        s.hazard_turns[b, i] += 1
+        if s.food[b, cell]:
+            continue
+        health = max(0, min(FULL_HEALTH, s.health[b, i] - layers * r.hazard_damage))
+        s.health[b, i] = health
+        if health == 0:
+            eliminate(s, b, i, HAZARD, NOBODY)
+
+
+@kernel
+def feed_snakes(s, b):
+    """Every living snake whose head is on food eats all of it: full health, one entry more at the tail a food."""
+    if s.num_food[b] == 0:
+        return
+    for i in range(s.cause.shape[1]):
+        if is_alive(s, b, i):
+            for _ in range(s.food[b, head_cell(s, b, i)]):
+                s.health[b, i] = FULL_HEALTH
+                s.food_eaten[b, i] += 1
+                grow(s, b, i)
+    for i in range(s.cause.shape[1]):
+        if is_alive(s, b, i):
+            cell = head_cell(s, b, i)
+            s.num_food[b] -= s.food[b, cell]
+            s.food[b, cell] = 0
+
+
+@kernel
+def grow(s, b, i):
+    """Append a copy of the last entry. A body that fills its ring grows no more (no played game gets there)."""
+    length = s.length[b, i]
+    ring = s.body.shape[2]
+    if length == ring:
+        return
+    tail = tail_cell(s, b, i)
+    place = s.head[b, i] + length
+    s.body[b, i, place - ring if place >= ring else place] = tail
+    s.length[b, i] = length + 1
+    if is_alive(s, b, i):
+        s.occupied[b, tail] += 1
+
+
+@kernel
+def eliminate_snakes(s, b):
+    """Hunger and walls kill first and clear the board of their victims; then all collisions are judged at once."""
+    for i in range(s.cause.shape[1]):
+        if is_alive(s, b, i):
+            cell = head_cell(s, b, i)
+            if s.health[b, i] <= 0:
+                eliminate(s, b, i, OUT_OF_HEALTH, NOBODY)
+            elif s.opposite[cell] != cell:
+                eliminate(s, b, i, WALL_COLLISION, NOBODY)
+    judged = False
+    for i in range(s.cause.shape[1]):
+        if is_alive(s, b, i) and s.occupied[b, head_cell(s, b, i)] > 1:
+            judged = judge_collision(s, b, i) or judged
+    if judged:
+        for i in range(s.cause.shape[1]):
+            if s.cause[b, i] >= _JUDGED:
+                eliminate(s, b, i, s.cause[b, i] - _JUDGED, s.killer[b, i])
+
+
+@kernel
+def judge_collision(s, b, i):
+    """Decide whether the snake dies where other entries share its head's cell; True if so. The longest is blamed."""
+    cell = head_cell(s, b, i)
+    if has_body_on(s, b, i, cell):
+        s.cause[b, i], s.killer[b, i] = _JUDGED + SELF_COLLISION, i
+        return True
+    by_body, by_head = NOBODY, NOBODY
+    for j in range(s.cause.shape[1]):
+        if j == i or not (is_alive(s, b, j) or s.cause[b, j] >= _JUDGED):
+            continue
+        if has_body_on(s, b, j, cell) and (by_body == NOBODY or s.length[b, j] > s.length[b, by_body]):
+            by_body = j
+        if head_cell(s, b, j) == cell and s.length[b, j] >= s.length[b, i]:
+            if by_head == NOBODY or s.length[b, j] > s.length[b, by_head]:
+                by_head = j
+    if by_body != NOBODY:
+        s.cause[b, i], s.killer[b, i] = _JUDGED + BODY_COLLISION, by_body
+    elif by_head != NOBODY:
+        s.cause[b, i], s.killer[b, i] = _JUDGED + HEAD_COLLISION, by_head
+    return by_body != NOBODY or by_head != NOBODY
+
+
+@kernel
+def has_body_on(s, b, i, cell):
+    """Whether any entry behind the snake's head lies on the cell."""
+    for entry in range(1, s.length[b, i]):
+        if body_cell(s, b, i, entry) == cell:
+            return True
+    return False
+
+
+@kernel
+def eliminate(s, b, i, cause, killer):
+    """Take a snake out of the game. Its body stays recorded but no longer blocks."""
+    s.cause[b, i] = cause
+    s.killer[b, i] = killer
+    s.death_turn[b, i] = s.turn[b] + 1
+    s.num_alive[b] -= 1
+    for entry in range(s.length[b, i]):
+        s.occupied[b, body_cell(s, b, i, entry)] -= 1
+
+
+@kernel
+def shrink(s, b, r):
+    """Royale: wipe all hazards, then flood all that lies outside a rectangle which loses one side every few turns.
+
+    The sides are drawn from the same sequence each turn, so the rectangle only ever shrinks.
+    """
+    clear_hazards(s, b)
+    left, right, bottom, top = 0, r.width - 1, 0, r.height - 1
+    for n in range((s.turn[b] + 1) // r.shrink_every):
+        side = rng.below(s.key[b], 0, rng.SHRINK, n, 4)
+        if side == 0:
+            left += 1
+        elif side == 1:
+            right -= 1
+        elif side == 2:
+            bottom += 1
+        else:
+            top -= 1
+    for y in range(r.height):
+        for x in range(r.width):
+            if x < left or x > right or y < bottom or y > top:
+                add_hazard(s, b, (y + 1) * (r.width + 2) + x + 1, 1)
+
+
+@kernel
+def remove_food(s, b):
+    """Constrictor: there is no food."""
+    if s.num_food[b]:
+        s.food[b] = 0
+        s.num_food[b] = 0
+
+
+@kernel
+def grow_snakes(s, b):
+    """Constrictor: every snake, dead ones too, has full health and grows if its last two entries differ."""
+    for i in range(s.cause.shape[1]):
+        if s.cause[b, i] == ABSENT:
+            continue
+        s.health[b, i] = FULL_HEALTH
+        length = s.length[b, i]
+        if length > 1 and tail_cell(s, b, i) != body_cell(s, b, i, length - 2):
+            grow(s, b, i)

@@ -1,0 +1,336 @@
+"""The state of N games as arrays, and the one way to reach inside them.
+
+Cells are numbered on a board padded by one cell on every side: cell = (y + 1) * (width + 2) + (x + 1), y up. So a head that
+has left the board still has a number, and one step is one addition.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from envs.battlesnake import rng
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.settings import Rules, Settings
+from envs.errors import ConfigError, InvalidStateError
+
+MIN_SIDE, MAX_SIDE, MAX_SNAKES = 3, 25, 16
+FULL_HEALTH = 100
+NOBODY = -1
+
+UP, DOWN, LEFT, RIGHT = range(4)
+MOVE_NAMES = ("up", "down", "left", "right")
+
+ALIVE, BODY_COLLISION, SELF_COLLISION, HEAD_COLLISION, WALL_COLLISION, OUT_OF_HEALTH, HAZARD, ABSENT = range(8)
+CAUSE_NAMES = (
+    "",
+    "snake-collision",
+    "snake-self-collision",
+    "head-collision",
+    "wall-collision",
+    "out-of-health",
+    "hazard",
+    "absent",
+)
+
+
+class Boards(NamedTuple):
+    """The arrays of N boards with S slots for snakes, L body entries a slot and C padded cells. Kernels take this."""
+
+    body: np.ndarray  # int16 (N, S, L): cells, a ring that starts at `head`
+    head: np.ndarray  # int16 (N, S): where in the ring the head is
+    length: np.ndarray  # int16 (N, S): body entries, repeats included
+    health: np.ndarray  # int16 (N, S): 0..100
+    cause: np.ndarray  # uint8 (N, S): ALIVE, a cause of death, or ABSENT (nobody plays in this slot)
+    killer: np.ndarray  # int8 (N, S): slot of who is blamed, or NOBODY
+    death_turn: np.ndarray  # int32 (N, S): turn of the board on which it was first dead, 0 while alive
+    food_eaten: np.ndarray  # int16 (N, S)
+    hazard_turns: np.ndarray  # int16 (N, S): turns that ended with the head on a hazard
+    trail: np.ndarray  # int16 (N, S, 2): (cell, layers) of hazards to come, which snail_mode keeps above the board
+    occupied: np.ndarray  # int16 (N, C): body entries of living snakes on the cell, heads included
+    food: np.ndarray  # uint8 (N, C): food on the cell, repeats included
+    hazards: np.ndarray  # int16 (N, C): hazard layers on the cell
+    num_food: np.ndarray  # int16 (N,)
+    num_hazards: np.ndarray  # int32 (N,): layers on the board, all cells together
+    num_alive: np.ndarray  # int16 (N,)
+    turn: np.ndarray  # int32 (N,)
+    stream: np.ndarray  # uint64 (N,): from the seed and the board's index; all games of this board derive from it
+    game: np.ndarray  # uint32 (N,): ordinal of the current game on this board
+    key: np.ndarray  # uint64 (N,): from stream and game; all draws of this game derive from it
+    opposite: np.ndarray  # int16 (C,), shared: the cell where a wrapped head re-enters; the cell itself if on the board
+
+
+class State:
+    """N games of Battlesnake under the same `settings` on boards of one size, stored as a struct of arrays.
+
+    `arrays` is a `Boards` of NumPy arrays (shapes and dtypes there), open to read and, with care, to write. A board of
+    11 x 11 with 4 snakes takes 1 949 bytes. Body rings hold width * height + 3 entries, more than any played game can need:
+    a full board, a tail that was doubled by the last food, and one move; pass `max_length` for made-up boards.
+
+    Raises `ConfigError` for sides outside 3..25, more than 16 snakes or no boards.
+    """
+
+    def __init__(
+        self,
+        num_boards: int,
+        *,
+        width: int = 11,
+        height: int = 11,
+        num_snakes: int = 4,
+        settings: Settings | None = None,
+        max_length: int | None = None,
+    ) -> None:
+        _check_range("num_boards", num_boards, 1, 1 << 24)
+        _check_range("width", width, MIN_SIDE, MAX_SIDE)
+        _check_range("height", height, MIN_SIDE, MAX_SIDE)
+        _check_range("num_snakes", num_snakes, 1, MAX_SNAKES)
+        self.width, self.height, self.num_snakes, self.num_boards = width, height, num_snakes, num_boards
+        self.settings = settings or Settings()
+        self.arrays = _allocate(num_boards, num_snakes, max_length or width * height + 3, width, height)
+        self.seed(0)
+
+    def seed(self, seed: int) -> None:
+        """Choose the sequence of games: board b's next game is a function of (seed, b) alone."""
+        a = self.arrays
+        _seed_boards(a, np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
+
+    @property
+    def rules(self) -> Rules:
+        """The kernels' form of `settings` on boards of this size."""
+        return self.settings.rules(self.width, self.height)
+
+    @property
+    def bytes_per_board(self) -> int:
+        """Memory of one board, in bytes."""
+        return sum(array.nbytes for name, array in self.arrays._asdict().items() if name != "opposite") // self.num_boards
+
+    def cell(self, x: int, y: int) -> int:
+        """Padded cell number of a point; x in -1..width, y in -1..height."""
+        return (y + 1) * (self.width + 2) + x + 1
+
+    def point(self, cell: int) -> tuple[int, int]:
+        """(x, y) of a padded cell number."""
+        y, x = divmod(int(cell), self.width + 2)
+        return x - 1, y - 1
+
+    def body(self, board: int, slot: int) -> list[tuple[int, int]]:
+        """Body of a snake as points, head first, repeats included; empty for an absent snake."""
+        a = self.arrays
+        ring = (int(a.head[board, slot]) + np.arange(int(a.length[board, slot]))) % a.body.shape[2]
+        return [self.point(cell) for cell in a.body[board, slot, ring]]
+
+    def points(self, counts: np.ndarray) -> list[tuple[int, int]]:
+        """Points of a per-cell count array (food[b], hazards[b]), repeated as counted, sorted by x then y."""
+        cells = np.flatnonzero(counts)
+        return sorted(p for cell in cells for p in [self.point(cell)] * int(counts[cell]))
+
+    def place_snake(
+        self, board: int, slot: int, body: list[tuple[int, int]], *, health: int = FULL_HEALTH, cause: int = ALIVE
+    ) -> None:
+        """Put a snake into a slot that is absent. Raises `InvalidStateError` naming the field that can't be."""
+        a = self.arrays
+        field = f"snakes[{slot}]"
+        if not 1 <= len(body) <= a.body.shape[2]:
+            raise InvalidStateError(f"{field}.body has {len(body)} entries; between 1 and {a.body.shape[2]} fit here")
+        if not 0 <= health <= FULL_HEALTH:
+            raise InvalidStateError(f"{field}.health is {health}; it lies between 0 and {FULL_HEALTH}")
+        margin = 0 if cause == ALIVE else 1
+        for x, y in body:
+            if not (-margin <= x < self.width + margin and -margin <= y < self.height + margin):
+                raise InvalidStateError(f"{field}.body holds ({x}, {y}), which is off the {self.width}x{self.height} board")
+        if a.cause[board, slot] != ABSENT:
+            raise InvalidStateError(f"{field} is taken already")
+        cells = [self.cell(x, y) for x, y in body]
+        a.body[board, slot, : len(cells)] = cells
+        a.head[board, slot], a.length[board, slot], a.health[board, slot] = 0, len(cells), health
+        a.cause[board, slot] = cause
+        if cause == ALIVE:
+            np.add.at(a.occupied[board], cells, 1)
+            a.num_alive[board] += 1
+
+    def clear(self, board: int) -> None:
+        """Empty a board: no snakes, food or hazards, turn 0. Its random streams stay."""
+        clear_board(self.arrays, board)
+
+    def copy(self) -> State:
+        """An independent copy of all boards."""
+        return self.select(np.arange(self.num_boards))
+
+    def select(self, boards: np.ndarray) -> State:
+        """An independent state that holds copies of the given boards, in that order (repeats allowed)."""
+        other = copy.copy(self)
+        fields = {k: v.copy() if k == "opposite" else v[boards] for k, v in self.arrays._asdict().items()}
+        other.arrays, other.num_boards = Boards(**fields), len(boards)
+        return other
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all boards to an `.npz` file (no pickle inside); the file appears whole or not at all."""
+        target = Path(path)
+        with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".part", delete=False) as part:
+            stored = {"size": np.array([self.width, self.height]), "settings": np.array(json.dumps(asdict(self.settings)))}
+            np.savez_compressed(part, **stored, **self.arrays._asdict())
+        os.replace(part.name, target)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> State:
+        """Read what `save` wrote. Raises `InvalidStateError` if the file is missing, cut off or of another make."""
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                width, height = (int(v) for v in stored["size"])
+                num_boards, num_snakes, max_length = stored["body"].shape
+                settings = Settings(**json.loads(str(stored["settings"])))
+                state = cls(
+                    num_boards,
+                    width=width,
+                    height=height,
+                    num_snakes=num_snakes,
+                    settings=settings,
+                    max_length=max_length,
+                )
+                for name, array in state.arrays._asdict().items():
+                    array[...] = stored[name]
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise InvalidStateError(f"{path} is not a saved state ({error}). Write one with State.save(path)") from error
+        return state
+
+
+def _check_range(name: str, value: int, low: int, high: int) -> None:
+    if not (isinstance(value, (int, np.integer)) and low <= value <= high):
+        raise ConfigError(f"{name} is {value!r}; it must be an integer from {low} to {high}")
+
+
+def _allocate(n: int, s: int, max_length: int, width: int, height: int) -> Boards:
+    cells = (width + 2) * (height + 2)
+    return Boards(
+        body=np.zeros((n, s, max_length), np.int16),
+        head=np.zeros((n, s), np.int16),
+        length=np.zeros((n, s), np.int16),
+        health=np.zeros((n, s), np.int16),
+        cause=np.full((n, s), ABSENT, np.uint8),
+        killer=np.full((n, s), NOBODY, np.int8),
+        death_turn=np.zeros((n, s), np.int32),
+        food_eaten=np.zeros((n, s), np.int16),
+        hazard_turns=np.zeros((n, s), np.int16),
+        trail=np.zeros((n, s, 2), np.int16),
+        occupied=np.zeros((n, cells), np.int16),
+        food=np.zeros((n, cells), np.uint8),
+        hazards=np.zeros((n, cells), np.int16),
+        num_food=np.zeros(n, np.int16),
+        num_hazards=np.zeros(n, np.int32),
+        num_alive=np.zeros(n, np.int16),
+        turn=np.zeros(n, np.int32),
+        stream=np.zeros(n, np.uint64),
+        game=np.zeros(n, np.uint32),
+        key=np.zeros(n, np.uint64),
+        opposite=_opposite_cells(width, height),
+    )
+
+
+def _opposite_cells(width: int, height: int) -> np.ndarray:
+    y, x = np.divmod(np.arange((width + 2) * (height + 2)), width + 2)
+    return (((y - 1) % height + 1) * (width + 2) + (x - 1) % width + 1).astype(np.int16)
+
+
+@kernel
+def _seed_boards(s, seed):
+    for b in range(len(s.turn)):
+        s.stream[b] = rng.combine(rng.mix(seed), b)
+        s.game[b] = 0
+        s.key[b] = rng.combine(s.stream[b], 0)
+
+
+@kernel
+def clear_board(s, b):
+    """Empty board b: no snakes, food or hazards, turn 0."""
+    s.cause[b] = ABSENT
+    s.killer[b] = NOBODY
+    s.head[b] = 0
+    s.length[b] = 0
+    s.health[b] = 0
+    s.death_turn[b] = 0
+    s.food_eaten[b] = 0
+    s.hazard_turns[b] = 0
+    s.trail[b] = 0
+    s.occupied[b] = 0
+    s.food[b] = 0
+    s.hazards[b] = 0
+    s.num_food[b] = 0
+    s.num_hazards[b] = 0
+    s.num_alive[b] = 0
+    s.turn[b] = 0
+
+
+@kernel
+def is_alive(s, b, i):
+    """Whether the snake in slot i plays and has not died."""
+    return s.cause[b, i] == ALIVE
+
+
+@kernel
+def head_cell(s, b, i):
+    """Cell of a snake's head."""
+    return s.body[b, i, s.head[b, i]]
+
+
+@kernel
+def body_cell(s, b, i, entry):
+    """Cell of body entry 0 (head) .. length - 1 (tail)."""
+    place = s.head[b, i] + entry
+    ring = s.body.shape[2]
+    return s.body[b, i, place - ring if place >= ring else place]
+
+
+@kernel
+def tail_cell(s, b, i):
+    """Cell of a snake's last body entry."""
+    return body_cell(s, b, i, s.length[b, i] - 1)
+
+
+@kernel
+def step_offsets(width):
+    """What to add to a padded cell to go up, down, left, right."""
+    return (width + 2, -(width + 2), -1, 1)
+
+
+@kernel
+def add_snake(s, b, i, cell, length):
+    """Put a living snake of full health with all its entries on one cell into an absent slot."""
+    s.cause[b, i] = ALIVE
+    s.head[b, i] = 0
+    s.length[b, i] = length
+    s.health[b, i] = FULL_HEALTH
+    for entry in range(length):
+        s.body[b, i, entry] = cell
+    s.occupied[b, cell] += length
+    s.num_alive[b] += 1
+
+
+@kernel
+def add_food(s, b, cell):
+    """Put one food on a cell."""
+    s.food[b, cell] += 1
+    s.num_food[b] += 1
+
+
+@kernel
+def add_hazard(s, b, cell, layers):
+    """Put hazard layers on a cell."""
+    s.hazards[b, cell] += layers
+    s.num_hazards[b] += layers
+
+
+@kernel
+def clear_hazards(s, b):
+    """Take all hazards off the board, and those that snail_mode keeps above it."""
+    s.trail[b] = 0
+    if s.num_hazards[b]:
+        s.hazards[b] = 0
+        s.num_hazards[b] = 0

@@ -1,0 +1,358 @@
+"""Thousands of Battlesnake games a call, as a Gymnasium vector environment and as the trainers' `BatchEnv`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium.spaces import Discrete
+
+from envs.api import BatchEnv
+from envs.battlesnake import maps
+from envs.battlesnake.games import empty_board, start_games
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.observations import (
+    EgocentricPlanes,
+    list_things,
+    observation_from_contract,
+    paint_observation,
+    to_move,
+)
+from envs.battlesnake.rewards import EVENTS, RewardFunction, Rewards, pay_board
+from envs.battlesnake.rules import initialise_board, is_over, step_board
+from envs.battlesnake.safety import is_certain_death, write_safe_moves
+from envs.battlesnake.settings import Settings
+from envs.battlesnake.state import ALIVE, State, head_cell, is_alive, step_offsets
+from envs.errors import ConfigError, InvalidActionError, UnknownNameError
+
+# Columns that the kernel keeps of an ended episode, int32.
+EPISODE_COLUMNS = ("game", "length", "won", "cause", "killer", "snake_length", "food_eaten", "hazard_turns", "game_over")
+GAME, LENGTH, WON, CAUSE, KILLER, SNAKE_LENGTH, FOOD_EATEN, HAZARD_TURNS, GAME_OVER = range(len(EPISODE_COLUMNS))
+
+
+class Rows(NamedTuple):
+    """The arrays of a `BatchEnv`, for the kernels; R rows."""
+
+    moves: np.ndarray  # int8 (N, S)
+    ate: np.ndarray  # int16 (N, S): food eaten before the turn
+    pictures: np.ndarray  # uint8 (R, bytes of a picture): the observations
+    final_pictures: np.ndarray
+    things: np.ndarray  # int16 (N, 1 + cells): scratch
+    mask: np.ndarray  # bool (R, A)
+    valid: np.ndarray
+    rewards: np.ndarray
+    events: np.ndarray  # uint8 (R, events), or (0, events) if nobody asks
+    terminated: np.ndarray
+    truncated: np.ndarray
+    restart: np.ndarray  # bool (N,): the game ended with this turn, or was cut off
+    returns: np.ndarray  # float64 (R,): of the running episode
+    ended_returns: np.ndarray  # float64 (R,): of the episode that just ended
+    ended: np.ndarray  # int32 (R, len(EPISODE_COLUMNS)): of the episode that just ended
+
+
+class BattlesnakeVectorEnv(BatchEnv):
+    """N games of Battlesnake by the official rules; row = game * num_snakes + slot, one row a snake.
+
+    * Observation, action: see `observation` (default: `EgocentricPlanes(rotate=True)`: uint8 planes, actions left, ahead,
+      right). An action out of range counts as going straight on, as the official engine has it.
+    * `action_mask`: False where an action is certain death (`envs.battlesnake.safety`).
+    * Reward: `rewards`, a preset's name, event weights or a `Rewards`; or a function from event counts uint8 (R, events)
+      to float32 (R,), events in the order of `rewards.EVENTS`.
+    * A row's episode terminates when its snake dies or the game ends; it is truncated when the game reaches `max_turns`.
+      A dead snake's row stays invalid (observation zero) until the game is over; then the whole game starts anew at once.
+    * `settings` or its fields as options: `ruleset`, `map`, `food_spawn_chance`, … With one snake the game is played solo.
+    * `restart(seed)`: game k on board b is a function of (seed, b, k) and the moves; batch size and `num_threads` play no part.
+    * `drain_episodes` adds to `row`, `return`, `length`: `game` (ordinal on its board), `won`, `cause` and `killer` (codes and
+      slots of `envs.battlesnake.state`), `snake_length`, `food_eaten`, `hazard_turns`, `game_over` (it ended the game).
+
+    Raises `ConfigError` or `UnknownNameError` for options that no game can have.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_games: int = 256,
+        width: int = 11,
+        height: int = 11,
+        num_snakes: int = 4,
+        settings: Settings | None = None,
+        observation: EgocentricPlanes | dict[str, Any] | None = None,
+        rewards: str | Rewards | dict[str, float] | RewardFunction = "win",
+        max_turns: int = 1000,
+        num_threads: int = 1,
+        seed: int | None = None,
+        **settings_options: Any,
+    ) -> None:
+        if max_turns < 1 or num_threads < 1:
+            raise ConfigError(f"max_turns is {max_turns} and num_threads {num_threads}; both must be at least 1")
+        chosen = _settings(settings, settings_options)
+        if num_snakes == 1:
+            chosen = replace(chosen, solo=True)
+        maps.check_game(chosen, width=width, height=height, num_snakes=num_snakes)
+        self.state = State(num_games, width=width, height=height, num_snakes=num_snakes, settings=chosen)
+        self.observation = _observation(observation)
+        super().__init__(
+            num_games=num_games,
+            rows_per_game=num_snakes,
+            observation_space=self.observation.space(width, height),
+            action_space=Discrete(self.observation.num_actions),
+        )
+        self.max_turns = max_turns
+        self._reward_function = rewards if callable(rewards) else None
+        self._weights = (Rewards() if callable(rewards) else Rewards.from_options(rewards)).weights()
+        self._rules = self.state.rules
+        self._view = self.observation.kernel_view(width, height)
+        self._rows = self._allocate_rows(num_snakes)
+        self._columns: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._chunks = _split(num_games, num_threads)
+        self._pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
+        self._function_returns = np.zeros(self.num_envs)
+        self._fused = maps.user_map(chosen.map) is None and isinstance(self.observation, EgocentricPlanes)
+        self._seed = seed
+        self._started = False
+
+    def _allocate_rows(self, num_snakes: int) -> Rows:
+        rows = self.num_envs
+        self.action_mask = np.ones((rows, self.observation.num_actions), np.bool_)
+        return Rows(
+            moves=np.zeros((self.num_games, num_snakes), np.int8),
+            ate=np.zeros((self.num_games, num_snakes), np.int16),
+            pictures=self.observations.reshape(rows, -1),
+            final_pictures=self.final_observations.reshape(rows, -1),
+            things=np.zeros((self.num_games, 1 + self.state.arrays.food.shape[1]), np.int16),
+            mask=self.action_mask,
+            valid=self.valid,
+            rewards=self.rewards,
+            events=np.zeros((rows if self._reward_function else 0, len(EVENTS)), np.uint8),
+            terminated=self.terminated,
+            truncated=self.truncated,
+            restart=np.zeros(self.num_games, np.bool_),
+            returns=np.zeros(rows, np.float64),
+            ended_returns=np.zeros(rows, np.float64),
+            ended=np.zeros((rows, len(EPISODE_COLUMNS)), np.int32),
+        )
+
+    def restart(self, seed: int | None = None) -> None:
+        seed = self._seed if seed is None and not self._started else seed
+        if seed is None and not self._started:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        if seed is not None:
+            self.state.seed(seed)
+        self._started = True
+        self.terminated[:] = self.truncated[:] = False
+        self.rewards[:] = self._rows.returns[:] = self._function_returns[:] = 0.0
+        self._columns.clear()
+        start_games(self.state)
+        self._show_all()
+
+    def advance(self, actions: np.ndarray) -> None:
+        actions = np.asarray(actions)
+        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
+            raise InvalidActionError(
+                f"actions have shape {actions.shape} and dtype {actions.dtype}; expected integers of shape ({self.num_envs},)"
+            )
+        if not self._started:
+            raise InvalidActionError("the games have not begun; call reset() or restart() first")
+        self._acted = self.valid.copy() if self._reward_function else self.valid
+        if self._fused:
+            arguments = self.state.arrays, self._rules, self._view, self._rows, self._weights, actions, self.max_turns
+            self._each_chunk(lambda first, last: _advance_boards(*arguments, first, last))
+        else:
+            self._advance_in_phases(actions)
+        if self._reward_function:
+            self._pay_by_function(self._reward_function)
+        self._note_endings()
+
+    def _pay_by_function(self, function: RewardFunction) -> None:
+        self.rewards[:] = np.where(self._acted, function(self._rows.events), 0.0)
+        self._function_returns += self.rewards
+        ended = self.terminated | self.truncated
+        self._rows.ended_returns[ended] = self._function_returns[ended]
+        self._function_returns[ended] = 0.0
+
+    def _advance_in_phases(self, actions: np.ndarray) -> None:
+        """`_advance_boards` for maps and observation types that are not compiled into it."""
+        s, r, view, rows = self.state.arrays, self._rules, self._view, self._rows
+        _play_boards(s, r, view, rows, self._weights, actions)
+        maps.update(self.state, np.arange(self.num_games))
+        _close_boards(s, r, rows, self.max_turns)
+        ended = np.flatnonzero(self.terminated | self.truncated)
+        self.final_observations[ended] = self._observe(ended)
+        start_games(self.state, np.flatnonzero(rows.restart))
+        self._show_all()
+
+    def _show_all(self) -> None:
+        _show_boards(self.state.arrays, self._rules, self._view, self._rows, self._fused)
+        if not self._fused:
+            rows = np.flatnonzero(self.valid)
+            self.observations[:] = 0
+            self.observations[rows] = self._observe(rows)
+
+    def _observe(self, rows: np.ndarray) -> np.ndarray:
+        return self.observation.observe(self.state, *np.divmod(rows, self.rows_per_game))
+
+    def _each_chunk(self, work: Callable[[int, int], None]) -> None:
+        if self._pool is None:
+            work(0, self.num_games)
+        else:
+            list(self._pool.map(work, *zip(*self._chunks, strict=True)))
+
+    def _note_endings(self) -> None:
+        rows = np.flatnonzero(self.terminated | self.truncated)
+        if len(rows):
+            self._columns.append((rows, self._rows.ended_returns[rows], self._rows.ended[rows]))
+
+    def drain_episodes(self) -> dict[str, np.ndarray]:
+        parts, self._columns = self._columns, []
+        rows = np.concatenate([p[0] for p in parts] or [np.empty(0)]).astype(np.int32)
+        returns = np.concatenate([p[1] for p in parts] or [np.empty(0)]).astype(np.float32)
+        ended = np.concatenate([p[2] for p in parts] or [np.empty((0, len(EPISODE_COLUMNS)), np.int32)])
+        columns = dict(zip(EPISODE_COLUMNS, ended.T.copy(), strict=True))
+        return {"row": rows, "return": returns, **columns, "won": columns["won"] > 0, "game_over": columns["game_over"] > 0}
+
+    def close_extras(self, **kwargs: Any) -> None:
+        if getattr(self, "_pool", None) is not None:  # Gymnasium closes what a failed constructor left, too
+            self._pool.shutdown()
+
+
+def _settings(settings: Settings | None, options: dict[str, Any]) -> Settings:
+    known = set(Settings.__dataclass_fields__)
+    for name in options:
+        if name not in known:
+            raise UnknownNameError("option", name, known | set(_OPTIONS))
+    return replace(settings or Settings(), **options)
+
+
+def _observation(given: EgocentricPlanes | dict[str, Any] | None) -> EgocentricPlanes:
+    if given is None:
+        return EgocentricPlanes(rotate=True)
+    if isinstance(given, dict):
+        return observation_from_contract({"type": "egocentric-planes", "version": 1, **given})
+    return given
+
+
+_OPTIONS = ("num_games", "width", "height", "num_snakes", "settings", "observation", "rewards", "max_turns", "num_threads")
+
+
+def _split(num_games: int, parts: int) -> list[tuple[int, int]]:
+    edges = np.linspace(0, num_games, parts + 1).astype(int)
+    return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
+
+
+@kernel
+def _advance_boards(s, r, view, rows, weights, actions, max_turns, first, last):
+    """One turn of boards first..last - 1: moves, rules, pay, map, endings, new games, and what all rows see then."""
+    for b in range(first, last):
+        _play_board(s, b, r, view, rows, weights, actions)
+        maps.update_board(s, b, r)
+        _close_board(s, b, r, rows, max_turns)
+        for row in range(b * s.cause.shape[1], (b + 1) * s.cause.shape[1]):
+            if rows.terminated[row] or rows.truncated[row]:
+                list_things(s, b, rows.things, b)
+                paint_observation(s, b, row % s.cause.shape[1], r, view, rows.final_pictures, row, rows.things, b)
+        if rows.restart[b]:
+            empty_board(s, b)
+            maps.set_up_board(s, b, r)
+            initialise_board(s, b, r)
+            s.game[b] += 1
+        _show_board(s, b, r, view, rows, True)
+
+
+@kernel
+def _play_boards(s, r, view, rows, weights, actions):
+    for b in range(len(s.turn)):
+        _play_board(s, b, r, view, rows, weights, actions)
+
+
+@kernel
+def _close_boards(s, r, rows, max_turns):
+    for b in range(len(s.turn)):
+        _close_board(s, b, r, rows, max_turns)
+
+
+@kernel
+def _show_boards(s, r, view, rows, paint):
+    for b in range(len(s.turn)):
+        _show_board(s, b, r, view, rows, paint)
+
+
+@kernel
+def _play_board(s, b, r, view, rows, weights, actions):
+    """The ruleset's step and the pay for it."""
+    snakes = s.cause.shape[1]
+    for i in range(snakes):
+        rows.ate[b, i] = s.food_eaten[b, i]
+        if rows.valid[b * snakes + i]:
+            rows.moves[b, i] = to_move(s, b, i, r, view, actions[b * snakes + i])
+    step_board(s, b, r, rows.moves)
+    pay_board(s, b, r, weights, rows.ate, rows.valid, rows.rewards, rows.events)
+
+
+@kernel
+def _close_board(s, b, r, rows, max_turns):
+    """End the turn, after the map's update: who is done, how it went for them, and whether the game starts anew."""
+    s.turn[b] += 1
+    over = is_over(s, b, r)
+    cut = not over and s.turn[b] >= max_turns
+    rows.restart[b] = over or cut
+    for i in range(s.cause.shape[1]):
+        row = b * s.cause.shape[1] + i
+        acted = rows.valid[row]
+        rows.terminated[row] = acted and (over or not is_alive(s, b, i))
+        rows.truncated[row] = acted and cut and is_alive(s, b, i)
+        if acted:
+            rows.returns[row] += rows.rewards[row]
+        if rows.terminated[row] or rows.truncated[row]:
+            _note_episode(s, b, i, r, rows, over, cut)
+
+
+@kernel
+def _note_episode(s, b, i, r, rows, over, cut):
+    row = b * s.cause.shape[1] + i
+    rows.ended_returns[row] = rows.returns[row]
+    rows.returns[row] = 0.0
+    rows.ended[row, GAME] = s.game[b] - 1
+    rows.ended[row, LENGTH] = s.turn[b]
+    rows.ended[row, WON] = over and not r.solo and s.cause[b, i] == ALIVE
+    rows.ended[row, CAUSE] = s.cause[b, i]
+    rows.ended[row, KILLER] = s.killer[b, i]
+    rows.ended[row, SNAKE_LENGTH] = s.length[b, i]
+    rows.ended[row, FOOD_EATEN] = s.food_eaten[b, i]
+    rows.ended[row, HAZARD_TURNS] = s.hazard_turns[b, i]
+    rows.ended[row, GAME_OVER] = over or cut
+
+
+@kernel
+def _show_board(s, b, r, view, rows, paint):
+    """Validity and mask of all rows of a board, and what they see if `paint`."""
+    snakes = s.cause.shape[1]
+    if paint:
+        list_things(s, b, rows.things, b)
+    for i in range(snakes):
+        row = b * snakes + i
+        was_valid = rows.valid[row]
+        rows.valid[row] = is_alive(s, b, i)
+        if rows.valid[row] and paint:
+            paint_observation(s, b, i, r, view, rows.pictures, row, rows.things, b)
+        elif was_valid and paint:
+            rows.pictures[row] = 0
+        _write_mask(s, b, i, r, view, rows.mask, row)
+
+
+@kernel
+def _write_mask(s, b, i, r, view, mask, row):
+    if not view.rotate:
+        write_safe_moves(s, b, i, r, mask, row)
+        return
+    head = head_cell(s, b, i)
+    offsets = step_offsets(r.width)
+    any_safe = False
+    for action in range(3):
+        mask[row, action] = not is_certain_death(s, b, i, r, head + offsets[to_move(s, b, i, r, view, action)])
+        any_safe = any_safe or mask[row, action]
+    if not any_safe:
+        mask[row] = True

@@ -1,0 +1,43 @@
+"""Every way a user's input can be wrong, one class a kind.
+
+The command line prints the message of a `ProcsnakeError` on one line and exits with code 2; library users catch the
+class they care about. A message says what was wrong, the value seen, the likely cause and what to try next.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ProcsnakeError(Exception):
+    """Base of all errors that a user can cause and mend."""
+
+
+class UnknownNameError(ProcsnakeError):
+    """A name that nothing is registered under. The message offers the nearest known names."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
+        self.kind, self.name, self.known = kind, name, sorted(known)
+        near = difflib.get_close_matches(str(name), self.known, n=3, cutoff=0.5)
+        offer = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else f"Known: {', '.join(self.known)}."
+        super().__init__(" ".join(filter(None, (f"unknown {kind} {name!r}.", offer, hint))))
+
+
+class ConfigError(ProcsnakeError):
+    """A configuration value of the wrong type or outside its range."""
+
+
+class InvalidStateError(ProcsnakeError):
+    """A board, snake or state array that no game can have. The message begins with the offending field."""
+
+
+class InvalidActionError(ProcsnakeError):
+    """An action array of the wrong shape or type."""
+
+
+class MissingDependencyError(ProcsnakeError):
+    """An optional package (or system library) that this feature needs is not installed."""
+
+    def __init__(self, package: str, *, feature: str, install: str) -> None:
+        super().__init__(f"{feature} needs {package}, which is not installed. Try: {install}")

@@ -1,0 +1,30 @@
+"""Makes the worlds known to Gymnasium and to its predecessor gym 0.26, by name; nothing is imported before it is made."""
+
+from __future__ import annotations
+
+import sys
+
+import gymnasium
+
+BATTLESNAKE = "procsnake/Battlesnake-v0"
+
+
+def register_gymnasium() -> None:
+    """Register with Gymnasium. `import envs` has done it; `gymnasium.make("envs:procsnake/Battlesnake-v0")` does it too."""
+    if BATTLESNAKE not in gymnasium.registry:
+        gymnasium.register(id=BATTLESNAKE, entry_point="envs.battlesnake.gym_env:BattlesnakeEnv")
+
+
+def register_old_gym() -> None:
+    """Register with old gym. The package's `gym.envs` entry point calls this when gym is imported, where it is installed."""
+    from gym.envs.registration import register, registry
+
+    if BATTLESNAKE not in registry:
+        register(id=BATTLESNAKE, entry_point="envs.battlesnake.old_gym_env:OldGymBattlesnakeEnv")
+
+
+def register_all() -> None:
+    """Register with Gymnasium, and with old gym if the program has imported it."""
+    register_gymnasium()
+    if "gym.envs.registration" in sys.modules:
+        register_old_gym()

@@ -1,0 +1,36 @@
+"""Worlds by name: `make("battlesnake", num_games=256)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from envs.api import BatchEnv
+from envs.errors import UnknownNameError
+
+_FACTORIES: dict[str, str | Callable[..., BatchEnv]] = {"battlesnake": "envs.battlesnake:BattlesnakeVectorEnv"}
+
+
+def register(name: str, factory: str | Callable[..., BatchEnv]) -> None:
+    """Add a world under `name`. `factory` is a callable or "module:attribute", imported when first made."""
+    _FACTORIES[name] = factory
+
+
+def names() -> list[str]:
+    """The names that `make` knows, sorted."""
+    return sorted(_FACTORIES)
+
+
+def make(name: str, **options: Any) -> BatchEnv:
+    """Build the world `name` with its own keyword options.
+
+    Raises `UnknownNameError` for a name that is not registered and `ConfigError` for options it refuses.
+    """
+    if name not in _FACTORIES:
+        raise UnknownNameError("environment", name, names())
+    factory = _FACTORIES[name]
+    if isinstance(factory, str):
+        module, _, attribute = factory.partition(":")
+        factory = getattr(import_module(module), attribute)
+    return factory(**options)

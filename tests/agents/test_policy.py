@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from agents.agent import Decision
+from agents.bundle import BundleError
+from agents.policy import Policy
+from envs.battlesnake.observations import EgocentricPlanes
+from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.state import RIGHT
+from envs.errors import ConfigError, UnknownNameError
+from tests.agents.boards import board, played_boards
+from tests.agents.bundles import make_bundle
+
+OBSERVATIONS = [EgocentricPlanes(rotate=True), EgocentricPlanes(view="board"), EgocentricPlanes(radius=5)]
+CLOCKWISE = {0: 3, 3: 1, 1: 2, 2: 0}
+
+
+@pytest.fixture(scope="module")
+def played():
+    return played_boards(40)
+
+
+@pytest.mark.parametrize("network", ["snake-cnn", "mlp"])
+@pytest.mark.parametrize("observation", OBSERVATIONS, ids=["rotated", "board", "window"])
+def test_torch_and_onnx_agree(tmp_path, played, observation, network):
+    path = make_bundle(tmp_path / "b", observation, network)
+    by_onnx, by_torch = Policy.load(path), Policy.load(path, backend="torch")
+    states, clear, same_choice = 0, 0, 0
+    for state, boards, slots in played:
+        seen = observation.observe(state, boards, slots)
+        (a, values_a), (b, values_b) = by_onnx.logits(seen), by_torch.logits(seen)
+        assert np.abs(a - b).max() <= 1e-4
+        assert np.abs(values_a - values_b).max() <= 1e-4
+        assert a.dtype == b.dtype == values_a.dtype == np.float32
+        gap = np.diff(np.sort(b, axis=1)[:, -2:], axis=1)[:, 0] > 2e-4
+        states, clear = states + len(a), clear + gap.sum()
+        same_choice += (a.argmax(axis=1) == b.argmax(axis=1))[gap].sum()
+    assert states >= 1000
+    assert clear > 0.9 * states
+    assert same_choice == clear
+
+
+def test_takes_the_likeliest_move_that_is_not_certain_death(bundle_path, played):
+    policy, rotated = Policy.load(bundle_path), EgocentricPlanes(rotate=True)
+    overruled = 0
+    for state, boards, slots in played[:3]:
+        moves = policy.act_batch(state, boards, slots)
+        logits, _ = policy.logits(rotated.observe(state, boards, slots))
+        for row, (b, i) in enumerate(zip(boards, slots)):
+            alone = state.select(np.array([b]))
+            decision = policy.act(alone, i)
+            by_action = [_move_of(rotated, alone, i, action) for action in range(3)]
+            safe = safe_moves(alone, np.zeros(1, int), np.array([i]))[0]
+            allowed = [a for a in range(3) if safe[by_action[a]]]
+            best = max(allowed, key=lambda a: logits[row, a])
+            assert decision.move == moves[row] == by_action[best]
+            overruled += best != logits[row].argmax()
+            odds = {by_action[a]: np.exp(np.float64(logits[row, a])) for a in allowed}
+            expected = [odds.get(move, 0.0) / sum(odds.values()) for move in range(4)]
+            assert decision.probabilities == pytest.approx(expected, abs=1e-6)
+    assert overruled >= 5
+
+
+def _move_of(observation, state, slot, action):
+    return int(observation.to_moves(state, np.zeros(1, int), np.array([slot]), np.array([action]))[0])
+
+
+def test_a_board_turned_by_a_quarter_turns_the_move_with_it(bundle_path):
+    policy = Policy.load(bundle_path)
+    bodies = [[(3, 3), (2, 3), (1, 3)], [(5, 5), (5, 6), (5, 7), (6, 7)]]
+    food, size = [(8, 2), (1, 9)], 11
+    for _ in range(4):
+        turned_bodies = [[(y, size - 1 - x) for x, y in body] for body in bodies]
+        turned_food = [(y, size - 1 - x) for x, y in food]
+        here = policy.act(board(*bodies, food=food, size=(size, size)), 0)
+        there = policy.act(board(*turned_bodies, food=turned_food, size=(size, size)), 0)
+        assert there.move == CLOCKWISE[here.move]
+        assert [there.probabilities[CLOCKWISE[m]] for m in range(4)] == pytest.approx(list(here.probabilities), abs=1e-5)
+        assert there.value == pytest.approx(here.value, abs=1e-5)
+        bodies, food = turned_bodies, turned_food
+
+
+def test_sampling_follows_the_probabilities(bundle_path):
+    one = board([(3, 3), (2, 3), (1, 3)], [(8, 8), (8, 9), (8, 10)], size=(11, 11), food=[(6, 3)])
+    many = one.select(np.zeros(4000, np.int64))
+    many.seed(1)
+    rows, slots = np.arange(4000), np.zeros(4000, np.int64)
+    sampling = Policy.load(bundle_path, sample=True, seed=1)
+    probabilities = sampling.act(one, 0).probabilities.astype(np.float64)
+    moves = sampling.act_batch(many, rows, slots)
+    possible = probabilities > 0
+    counts = np.bincount(moves, minlength=4)
+    assert counts[~possible].sum() == 0
+    assert chisquare(counts[possible], probabilities[possible] / probabilities[possible].sum() * 4000).pvalue > 1e-3
+    assert (moves == sampling.act_batch(many, rows, slots)).all()
+    assert (moves != Policy.load(bundle_path, sample=True, seed=2).act_batch(many, rows, slots)).any()
+
+
+def test_takes_the_only_way_out(bundle_path):
+    assert Policy.load(bundle_path).act(board([(0, 0), (0, 1), (0, 2)], size=(11, 11)), 0).move == RIGHT
+
+
+def test_explains_itself(bundle_path):
+    policy = Policy.load(bundle_path)
+    state = board([(0, 0), (0, 1), (0, 2)], size=(11, 11))
+    told = policy.explain(state, 0)
+    assert told["move"] == "right"
+    assert told["probabilities"] == {"up": 0.0, "down": 0.0, "left": 0.0, "right": 1.0}
+    assert told["value"] == policy.act(state, 0).value
+
+
+def test_no_snakes_no_moves(bundle_path):
+    state = board([(0, 0), (0, 1), (0, 2)], size=(11, 11))
+    nobody = np.empty(0, np.int64)
+    assert Policy.load(bundle_path).act_batch(state, nobody, nobody).shape == (0,)
+
+
+def test_a_board_of_another_size_is_refused(bundle_path):
+    with pytest.raises(BundleError, match=r"reads observations uint8 \(21, 21, 12\).*boards of another size"):
+        Policy.load(bundle_path).act(board([(0, 0), (0, 1), (0, 2)], size=(7, 7)), 0)
+
+
+def test_bad_options_are_refused(bundle_path):
+    with pytest.raises(UnknownNameError, match=r"unknown backend 'onxx'. Did you mean 'onnx'"):
+        Policy.load(bundle_path, backend="onxx")
+    with pytest.raises(ConfigError, match="threads is 0"):
+        Policy.load(bundle_path, threads=0)
+
+
+def test_is_called_as_its_run_is(bundle_path, tmp_path):
+    assert Policy.load(bundle_path).name == "snake"
+    run = shutil.copytree(bundle_path, tmp_path / "first-run" / "bundle").parent
+    assert Policy.load(run / "bundle").name == "first-run"
+
+
+def test_serving_imports_neither_torch_nor_ray(bundle_path):
+    program = (
+        "import sys, agents; from envs.battlesnake.plain import setup_board, state_from_board\n"
+        f"decision = agents.make({str(bundle_path)!r}).act(state_from_board(setup_board()), 0)\n"
+        "loaded = {'torch', 'ray', 'onnx', 'safetensors'} & set(sys.modules)\n"
+        "assert not loaded, loaded; print(decision.move)"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() in "0123"
+
+
+def test_a_plain_decision_knows_only_its_move():
+    assert Decision(2) == Decision(2, None, None, {})

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+import agents
+from agents.bundle import BundleError
+from agents.heuristics import FloodFill
+from agents.policy import Policy
+from agents.registry import _FACTORIES
+from envs.errors import ConfigError, UnknownNameError
+
+
+@pytest.mark.parametrize("name", ["flood", "greedy", "random"])
+def test_agents_bear_the_name_they_are_made_by(name):
+    assert agents.make(name).name == name
+    assert name in agents.names()
+
+
+def test_options_reach_the_agent():
+    assert agents.make("flood", hungry=10).hungry == 10
+
+
+def test_a_path_makes_a_policy(bundle_path):
+    assert isinstance(agents.make(bundle_path), Policy)
+    assert agents.make(str(bundle_path), sample=True).sample
+
+
+def test_a_misspelt_name_is_answered_with_the_near_one():
+    with pytest.raises(UnknownNameError, match=r"unknown agent 'greedi'. Did you mean 'greedy'.*policy bundle"):
+        agents.make("greedi")
+
+
+def test_a_path_that_is_not_there_is_a_missing_bundle():
+    with pytest.raises(BundleError, match="no policy bundle at runs/nothing"):
+        agents.make("runs/nothing")
+
+
+def test_an_unknown_option_is_named():
+    with pytest.raises(ConfigError, match=r"agent 'flood'.*hungri"):
+        agents.make("flood", hungri=1)
+
+
+def test_register_adds_an_agent(monkeypatch):
+    monkeypatch.setattr("agents.registry._FACTORIES", dict(_FACTORIES))
+    agents.register("starving", lambda: FloodFill(hungry=0))
+    assert agents.make("starving").hungry == 0

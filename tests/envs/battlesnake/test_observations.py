@@ -1,0 +1,143 @@
+"""The egocentric planes against a slow reading of their own table, and what rotation promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from envs.battlesnake.observations import PLANES, EgocentricPlanes, headings, observation_from_contract
+from envs.battlesnake.state import ALIVE, MOVE_NAMES
+from envs.errors import ConfigError, UnknownNameError
+from tests.envs.battlesnake.positions import board, living, random_games
+
+TYPES = [
+    EgocentricPlanes(view="board"),
+    EgocentricPlanes(),
+    EgocentricPlanes(radius=5),
+    EgocentricPlanes(rotate=True),
+    EgocentricPlanes(radius=3, rotate=True),
+]
+TURN = {"up": lambda x, y: (x, y), "down": lambda x, y: (-x, -y), "left": lambda x, y: (y, -x), "right": lambda x, y: (-y, x)}
+
+
+def reference(state, b, slot, kind):
+    """The table of `EgocentricPlanes`, plane by plane, cell by cell."""
+    a, wrapped = state.arrays, state.rules.wrapped
+    rows, columns = kind.space(state.width, state.height).shape[:2]
+    picture = np.zeros((rows, columns, len(PLANES)), int)
+    head = state.body(b, slot)[0]
+    heading = MOVE_NAMES[headings(state, np.array([b]), np.array([slot]))[0]] if kind.rotate else "up"
+
+    def put(point, plane, value):
+        x, y = point
+        if kind.view == "board":
+            if 0 <= x < state.width and 0 <= y < state.height:
+                picture[rows - 1 - y, x, PLANES.index(plane)] = min(255, value)
+            return
+        dx, dy = x - head[0], y - head[1]
+        if wrapped:
+            dx = min((dx + k * state.width for k in (-1, 0, 1)), key=lambda d: (abs(d), d))
+            dy = min((dy + k * state.height for k in (-1, 0, 1)), key=lambda d: (abs(d), d))
+        dx, dy = TURN[heading](dx, dy)
+        row, column = rows // 2 - dy, columns // 2 + dx
+        if 0 <= row < rows and 0 <= column < columns:
+            picture[row, column, PLANES.index(plane)] = min(255, value)
+
+    if kind.view == "window" and not wrapped:
+        for x in range(-1, state.width + 1):
+            for y in range(-1, state.height + 1):
+                if not (0 <= x < state.width and 0 <= y < state.height):
+                    put((x, y), "edge", 1)
+    for plane, counts in (("food", a.food[b]), ("hazard", a.hazards[b])):
+        for cell in np.flatnonzero(counts):
+            put(state.point(cell), plane, int(counts[cell]))
+    alive = [j for j in range(state.num_snakes) if a.cause[b, j] == ALIVE]
+    for j in {slot, *alive}:
+        body = state.body(b, j)
+        for entry, point in reversed(list(enumerate(body))):
+            put(point, "my_body" if j == slot else "other_body", len(body) - entry)
+        if len(body) > 1 and body[-1] == body[-2]:
+            put(body[-1], "stacked_tail", 1)
+        if j == slot:
+            put(body[0], "my_head", int(a.health[b, j]))
+            put(body[0], "opponents", len([k for k in alive if k != slot]))
+            continue
+        difference = int(a.length[b, slot]) - int(a.length[b, j])
+        put(body[0], "weaker_head" if difference > 0 else "stronger_head", int(a.health[b, j]))
+        put(body[0], "length_difference", max(1, min(21, 11 + difference)))
+        if difference <= 0:
+            for dx, dy in ((0, 1), (0, -1), (1, 0), (-1, 0)):
+                x, y = body[0][0] + dx, body[0][1] + dy
+                if wrapped:
+                    x, y = x % state.width, y % state.height
+                if 0 <= x < state.width and 0 <= y < state.height:
+                    put((x, y), "threat", 1)
+    return picture
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+@pytest.mark.parametrize(
+    "game",
+    [
+        {},
+        {"ruleset": "wrapped", "width": 7, "height": 7, "map": "hz_rings"},
+        {"width": 8, "height": 5, "num_snakes": 2, "food_spawn_chance": 60},
+        {"ruleset": "royale", "shrink_every_n_turns": 3, "width": 7, "height": 7},
+        {"ruleset": "constrictor"},
+    ],
+    ids=str,
+)
+def test_pictures_are_what_the_table_says(kind, game):
+    compared = 0
+    for state in random_games(num_boards=3, turns=25, **game):
+        boards, slots = living(state)
+        for b, slot, picture in zip(boards, slots, kind.observe(state, boards, slots), strict=True):
+            np.testing.assert_array_equal(picture, reference(state, b, slot, kind))
+            compared += 1
+    assert compared > 50
+
+
+def test_a_wrapped_odd_board_shows_every_cell_in_a_full_window():
+    state = board(7, 7, [(0, 0), (0, 1)], [(6, 6), (6, 5)], ruleset="wrapped")
+    picture = EgocentricPlanes().observe(state, np.array([0]), np.array([0]))[0]
+    row, column = np.argwhere(picture[..., PLANES.index("stronger_head")])[0]
+    assert (row, column) == (6 + 1, 6 - 1)  # one down and one to the left of the middle of a 13 x 13 picture
+
+
+@pytest.mark.parametrize("quarter_turns", [1, 2, 3])
+def test_a_turned_board_looks_the_same_to_a_rotated_observation(quarter_turns):
+    side, bodies, food = 11, [[(3, 4), (3, 3), (4, 3)], [(7, 5), (8, 5)]], [(5, 5), (0, 10)]
+
+    def turned(point):
+        for _ in range(quarter_turns):
+            point = (side - 1 - point[1], point[0])
+        return point
+
+    kind = EgocentricPlanes(rotate=True)
+    pictures = []
+    for turn in (lambda p: p, turned):
+        state = board(side, side, *[[turn(p) for p in body] for body in bodies], food=[turn(p) for p in food])
+        pictures.append(kind.observe(state, np.zeros(2, int), np.arange(2)))
+    np.testing.assert_array_equal(*pictures)
+
+
+def test_relative_actions_are_turns_of_the_heading():
+    state = board(11, 11, [(5, 5), (5, 4)], [(2, 2), (3, 2)], [(8, 8), (8, 9)], [(9, 1), (8, 1)])
+    kind, slots = EgocentricPlanes(rotate=True), np.arange(4)
+    moves = np.array([kind.to_moves(state, np.zeros(4, int), slots, np.full(4, action)) for action in range(3)]).T
+    names = [[MOVE_NAMES[m] for m in row] for row in moves]
+    assert names == [["left", "up", "right"], ["down", "left", "up"], ["right", "down", "left"], ["up", "right", "down"]]
+
+
+def test_contract_restores_the_type():
+    for kind in TYPES:
+        assert observation_from_contract(kind.contract()) == kind
+
+
+def test_what_is_not_known_is_refused():
+    with pytest.raises(UnknownNameError, match="window"):
+        EgocentricPlanes(view="windw")
+    with pytest.raises(ConfigError, match="version is 2"):
+        observation_from_contract({**EgocentricPlanes().contract(), "version": 2})
+    with pytest.raises(ConfigError, match="not understood"):
+        observation_from_contract({**EgocentricPlanes().contract(), "colour": "red"})

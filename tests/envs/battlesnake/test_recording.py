@@ -1,0 +1,231 @@
+"""Recordings: the official program's own file, ours written and read back, the arena's frames, and tests made from them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from envs.battlesnake.plain import ruleset_step
+from envs.battlesnake.recording import EXTRAS, UNKNOWN_CAUSE, Recorder, Recording, RecordingError, to_test
+from tests.envs.battlesnake.traces import DATA, games, transitions
+
+OFFICIAL = DATA / "cli-output-example.jsonl"
+
+
+@pytest.fixture(scope="module")
+def official():
+    return Recording.read(OFFICIAL)
+
+
+@pytest.fixture(scope="module")
+def trace():
+    """(game object, [(request, dead snakes, decisions)], boards) of a recorded official game with deaths before the end."""
+    for game in games():
+        if game["kind"] == "map" and game["ruleset"] == "standard" and game["n_snakes"] == 4 and len(game["turns"]) < 150:
+            steps = list(transitions(game))[:-1]
+            boards = [steps[0].before, *(step.after for step in steps)]
+            if sum(bool(s["eliminatedCause"]) for s in boards[len(boards) // 2]["snakes"]) > 0:
+                return {"id": "g", "ruleset": {"name": "standard"}, "map": "standard"}, boards, steps
+    raise AssertionError("no such game in the file")
+
+
+def _request(game, board):
+    living = [{**s, "name": s["id"].upper()} for s in board["snakes"] if not s["eliminatedCause"]]
+    living = [{k: v for k, v in s.items() if not k.startswith("eliminated")} for s in living]
+    shown = {k: board[k] for k in ("width", "height", "food", "hazards")} | {"snakes": living}
+    return {"game": game, "turn": board["turn"], "board": shown, "you": living[0] if living else {}}
+
+
+def _record(path, trace):
+    game, boards, steps = trace
+    with Recorder(path, game) as recorder:
+        for index, board in enumerate(boards):
+            moves = steps[index].moves if index < len(steps) else [None] * 4
+            decisions = {s["id"]: {"move": m} for s, m in zip(board["snakes"], moves) if m}
+            recorder.turn(
+                _request(game, board),
+                decisions=decisions,
+                dead=[s for s in board["snakes"] if s["eliminatedCause"]],
+            )
+        return recorder.finish(winner_id="s1", winner_name="S1")
+
+
+def test_reads_the_official_programs_file(official):
+    lines = [json.loads(line) for line in OFFICIAL.read_text().splitlines()]
+    assert official.turns == list(range(144))
+    assert official.game == lines[0]
+    assert official.result == lines[-1]
+    first = official.boards()[0]
+    assert (first["width"], first["height"]) == (11, 11)
+    assert first["snakes"][0]["body"] == lines[1]["board"]["snakes"][0]["body"]
+    assert first["snakes"][1]["name"] == "a"
+
+
+def test_positions_have_y_up(official):
+    state = official.state(1)
+    assert state.body(0, 0) == [(0, 9), (1, 9), (1, 9)]
+    assert state.body(0, 1) == [(10, 1), (9, 1), (9, 1)]
+    assert state.settings.hazard_damage == 14
+    assert state.points(state.arrays.food[0]) == [(0, 8), (5, 5), (8, 0), (10, 6)]
+
+
+def test_moves_read_off_the_heads_replay_the_official_game(official):
+    """The moves found between two boards, played by the rules, lead from each board to the next."""
+    for turn in official.turns[:-2]:
+        board, after = official.board(turn), official.board(turn + 1)
+        moves = [official.decisions(turn)[snake["id"]]["move"] for snake in board["snakes"]]
+        over, stepped = ruleset_step(board, moves)
+        assert not over
+        assert [s["body"] for s in stepped["snakes"]] == [s["body"] for s in after["snakes"]]
+
+
+def test_a_snake_that_vanished_is_kept_as_dead_of_unknown_cause(official):
+    last = official.boards()[-1]["snakes"]
+    assert [s["eliminatedCause"] for s in last] == ["", UNKNOWN_CAUSE]
+    assert last[1]["body"] == official.boards()[-2]["snakes"][1]["body"]
+    assert official.state(143).num_snakes == 1
+
+
+def test_writing_the_official_file_again_changes_nothing(official, tmp_path):
+    again = official.write(tmp_path / "copy.jsonl")
+    assert [json.loads(a) for a in again.read_text().splitlines()] == [
+        json.loads(a) for a in OFFICIAL.read_text().splitlines()
+    ]
+
+
+def test_what_was_recorded_is_read_back_with_the_dead(trace, tmp_path):
+    _, boards, steps = trace
+    recording = Recording.read(_record(tmp_path / "game.jsonl", trace))
+    keys = ("id", "body", "health", "eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
+    for expected, board in zip(boards, recording.boards(), strict=True):
+        assert [{k: s[k] for k in keys} for s in board["snakes"]] == [{k: s[k] for k in keys} for s in expected["snakes"]]
+        assert [s["name"] for s in board["snakes"]] == ["S0", "S1", "S2", "S3"]
+    assert recording.decisions(3) == {f"s{i}": {"move": m} for i, m in enumerate(steps[3].moves) if m}
+    assert recording.result == {"winnerId": "s1", "winnerName": "S1", "isDraw": False}
+
+
+def test_others_can_read_ours_without_the_extras(trace, tmp_path):
+    lines = [json.loads(line) for line in _record(tmp_path / "game.jsonl", trace).read_text().splitlines()]
+    for line in lines[1:-1]:
+        assert set(line) - {EXTRAS} == {"game", "turn", "board", "you"}
+        assert all("eliminatedCause" not in snake for snake in line["board"]["snakes"])
+
+
+def test_a_game_that_broke_off_leaves_no_finished_file_but_can_be_read(trace, tmp_path):
+    game, boards, _ = trace
+    target = tmp_path / "game.jsonl"
+    with pytest.raises(KeyboardInterrupt), Recorder(target, game) as recorder:
+        for board in boards[:5]:
+            recorder.turn(_request(game, board))
+        raise KeyboardInterrupt
+    part = tmp_path / "game.jsonl.part"
+    assert not target.exists()
+    part.write_text(part.read_text()[:-30])
+    recording = Recording.read(part)
+    assert (recording.turns, recording.result) == ([0, 1, 2, 3], None)
+
+
+def test_imports_arena_frames(trace, tmp_path):
+    """The frames' own form, as the arena's source has it: capitals, the dead in the list, no board size."""
+    _, boards, _ = trace
+
+    def frame(board):
+        death = {s["id"]: {"Cause": s["eliminatedCause"], "Turn": s["eliminatedOnTurn"], "EliminatedBy": s["eliminatedBy"]}
+                 for s in board["snakes"] if s["eliminatedCause"]}  # fmt: skip
+        points = lambda cells: [{"X": p["x"], "Y": p["y"]} for p in cells]  # noqa: E731
+        snakes = [
+            {"ID": s["id"], "Name": s["id"], "Health": s["health"], "Body": points(s["body"]), "Color": "#ff0000"}
+            | {"HeadType": "default", "Death": death.get(s["id"])}
+            for s in board["snakes"]
+        ]
+        return {"Turn": board["turn"], "Snakes": snakes, "Food": points(board["food"]), "Hazards": []}
+
+    page = {"Count": len(boards), "Frames": [frame(board) for board in boards]}
+    path = tmp_path / "frames.json"
+    path.write_text(json.dumps(page))
+    recording = Recording.read(path, width=boards[0]["width"], height=boards[0]["height"])
+    keys = ("id", "body", "health", "eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
+    for expected, board in zip(boards, recording.boards(), strict=True):
+        assert [{k: s[k] for k in keys} for s in board["snakes"]] == [{k: s[k] for k in keys} for s in expected["snakes"]]
+        assert board["food"] == expected["food"]
+    with pytest.raises(RecordingError, match="width="):
+        Recording.read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1 is not JSON"),
+        ("hello\nworld\n", "line 1 is not JSON"),
+        ("[1]\n", "line 1 is not a JSON object"),
+        ('{"id":"g"}\n', "no turns"),
+        ('{"id":"g"}\n{"turn":0}\n{"isDraw":true}\n', "entry 0 is not a move request"),
+        ('{"id":"g"}\n{"turn":0,"board":{"snakes":[7]}}\n{"isDraw":true}\n', "entry 0 is not a move request"),
+        ('{"Frames":[{"Turn":0}]}\n', "malformed arena frames"),
+    ],
+)
+def test_bad_files_are_refused_in_words(text, message, tmp_path):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(text)
+    with pytest.raises(RecordingError, match=message):
+        Recording.read(path, width=11, height=11)
+
+
+def test_a_missing_file_and_a_missing_turn_are_refused_in_words(official, tmp_path):
+    with pytest.raises(RecordingError, match="cannot read"):
+        Recording.read(tmp_path / "none.jsonl")
+    with pytest.raises(RecordingError, match="runs from 0 to 143"):
+        official.board(144)
+
+
+def _run(text, tmp_path):
+    path = tmp_path / "test_position.py"
+    path.write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(path)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def test_to_test_gives_a_test_that_passes_for_a_good_move_and_fails_for_a_bad_one(official, tmp_path):
+    pytest.importorskip("agents.heuristics.flood_fill")
+    recording = Recording(official.game, official.requests[:20])
+    move = recording.decisions(5)[recording.boards()[0]["snakes"][0]["id"]]["move"]
+    good = to_test(recording, 5, snake="b", allowed=["up", "down", "left", "right"])
+    assert "passed" in _run(good, tmp_path).stdout
+    impossible = to_test(recording, 5, snake="b").replace(f"ALLOWED = {[move]!r}", "ALLOWED = ['nowhere']")
+    assert "1 failed" in _run(impossible, tmp_path).stdout
+
+
+def test_to_test_asks_for_another_move_where_the_recorded_one_killed(trace, tmp_path):
+    recording = Recording.read(_record(tmp_path / "game.jsonl", trace))
+    for turn in recording.turns[:-1]:
+        after = recording.board(turn + 1)["snakes"]
+        dead = [s["id"] for s in after if s["eliminatedOnTurn"] == turn + 1]
+        if dead and recording.decisions(turn)[dead[0]]["move"]:
+            try:
+                text = to_test(recording, turn)
+            except RecordingError:
+                continue
+            played = recording.decisions(turn)[dead[0]]["move"]
+            assert repr(played) not in text.split("ALLOWED = ")[1].split("\n")[0]
+            return
+    pytest.fail("nobody died with a choice left")
+
+
+def test_to_test_text_is_safe_whatever_the_names(official):
+    request = json.loads(json.dumps(official.requests[0]))
+    request["board"]["snakes"][0]["name"] = evil = "'''\"\"\"\nimport os\\"
+    text = to_test(Recording({"id": evil}, [request]), 0, snake=evil, allowed=["up"])
+    names = {}
+    exec(compile(text.split("def test_")[0].replace("import agents\n", ""), "generated", "exec"), names)
+    assert "os" not in names
+    assert names["REQUEST"]["you"]["name"] == evil
+
+
+def test_to_test_refuses_what_it_cannot_ask(official):
+    with pytest.raises(RecordingError, match="no living snake 'zed'"):
+        to_test(official, 5, snake="zed")
+    with pytest.raises(RecordingError, match="allowed moves"):
+        to_test(official, 5, allowed=["sideways"])

@@ -1,0 +1,184 @@
+"""The batch: what it must not depend on, how rows end, what is paid and counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes, Rewards
+from envs.battlesnake.games import play_turn, start_games
+from envs.battlesnake.rewards import EVENTS
+from envs.battlesnake.state import ALIVE, State
+from envs.errors import ConfigError, InvalidActionError, UnknownNameError
+
+
+def play(env, turns, *, seed=0, action_seed=1):
+    """Random masked actions; yields after every turn. The actions of a row depend on (row, turn) only."""
+    env.restart(seed)
+    for turn in range(turns):
+        noise = np.stack([np.random.default_rng((action_seed, turn, row)).random(env.action_mask.shape[1]) for row in range(env.num_envs)])
+        env.advance((noise * env.action_mask).argmax(axis=1))
+        yield turn
+
+
+def small(**options):
+    return BattlesnakeVectorEnv(**{"num_games": 4, "width": 7, "height": 7, "num_snakes": 3, **options})
+
+
+def test_a_game_depends_on_its_seed_and_index_only():
+    alone, batch, threaded = small(num_games=2), small(num_games=6), small(num_games=6, num_threads=2)
+    rows = slice(0, alone.num_envs)
+    for _ in zip(play(alone, 60), play(batch, 60), play(threaded, 60), strict=True):
+        for name in ("observations", "valid", "rewards", "terminated", "action_mask"):
+            np.testing.assert_array_equal(getattr(alone, name), getattr(batch, name)[rows], err_msg=name)
+            np.testing.assert_array_equal(getattr(threaded, name), getattr(batch, name), err_msg=name)
+    batch.restart(1)
+    assert not np.array_equal(alone.state.arrays.key, batch.state.arrays.key[:2])
+
+
+def test_plays_the_same_games_as_the_engine_step_by_step():
+    env = small(num_games=3, observation=EgocentricPlanes(view="board"))
+    state = State(3, width=7, height=7, num_snakes=3)
+    state.seed(5)
+    start_games(state)
+    env.restart(5)
+    rng = np.random.default_rng(0)
+    for _ in range(80):
+        moves = (rng.random((9, 4)) * env.action_mask).argmax(axis=1)
+        env.advance(moves)
+        running = np.ones(3, bool)
+        play_turn(state, moves.reshape(3, 3).astype(np.int8), running)
+        start_games(state, np.flatnonzero(~running))
+        for name in ("health", "length", "cause", "food", "turn", "game"):
+            np.testing.assert_array_equal(getattr(env.state.arrays, name), getattr(state.arrays, name), err_msg=name)
+
+
+@pytest.mark.parametrize("observation", [EgocentricPlanes(radius=4, rotate=True), EgocentricPlanes(view="board")], ids=str)
+def test_rows_end_once_and_the_next_game_begins_at_once(observation):
+    env = small(observation=observation, max_turns=40)
+    was_valid = np.ones(env.num_envs, bool)
+    ends = 0
+    for _ in play(env, 150):
+        ended = env.terminated | env.truncated
+        assert not (ended & ~was_valid).any()
+        assert not (env.rewards[~was_valid]).any()
+        new_game = env.state.arrays.turn == 0
+        valid = env.valid.reshape(4, 3)
+        assert valid[new_game].all()
+        assert (valid == (env.state.arrays.cause == ALIVE)).all()
+        running_and_ended = ended & ~np.repeat(new_game, 3)
+        assert not env.valid[running_and_ended].any()
+        assert not env.observations[~env.valid].any()
+        boards, slots = np.divmod(np.flatnonzero(env.valid), 3)
+        np.testing.assert_array_equal(env.observations[env.valid], observation.observe(env.state, boards, slots))
+        np.testing.assert_array_equal(env.action_mask[env.valid], observation.action_mask(env.state, boards, slots))
+        ends += ended.sum()
+        was_valid = env.valid.copy()
+    assert ends > 20
+
+
+def test_final_observation_is_the_board_after_the_last_move():
+    env = small(num_games=1, observation=EgocentricPlanes(view="board"), max_turns=3)
+    env.restart(0)
+    for _ in range(2):
+        env.advance(env.action_mask.argmax(axis=1))
+    twin = env.state.copy()
+    moves = env.action_mask.argmax(axis=1)
+    env.advance(moves)
+    assert env.truncated.all()
+    play_turn(twin, moves.reshape(1, 3).astype(np.int8), np.ones(1, bool))
+    expected = env.observation.observe(twin, np.zeros(3, int), np.arange(3))
+    np.testing.assert_array_equal(env.final_observations, expected)
+    assert not np.array_equal(env.final_observations, env.observations)
+
+
+def test_wins_and_deaths_are_paid_when_they_happen():
+    env = small(num_games=16, rewards=Rewards(won=1.0, died=-1.0, ate_food=0.25))
+    for _ in play(env, 120):
+        pass
+    episodes = env.drain_episodes()
+    assert len(episodes["row"]) > 50
+    expected = 1.0 * episodes["won"] - 1.0 * (episodes["cause"] != ALIVE) + 0.25 * episodes["food_eaten"]
+    np.testing.assert_allclose(episodes["return"], expected, atol=1e-6)
+    assert (episodes["killer"][episodes["cause"] == 4] == -1).all()
+    games = episodes["game_over"] & (episodes["cause"] == ALIVE)
+    assert (episodes["won"] == games).all()
+    assert len(env.drain_episodes()["row"]) == 0
+
+
+def test_events_are_what_happened():
+    """Every event's count, summed over many games, against what the episodes' causes say."""
+    totals = np.zeros(len(EVENTS), int)
+
+    def count(events):
+        totals[:] += events.sum(axis=0, dtype=int)
+        return events[:, EVENTS.index("ate_food")].astype(np.float32)
+
+    env = small(num_games=32, num_snakes=4, rewards=count, ruleset="royale", shrink_every_n_turns=15)
+    env.restart(0)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        env.advance(rng.integers(0, 3, env.num_envs))
+    episodes = env.drain_episodes()
+    seen = dict(zip(EVENTS, totals, strict=True))
+    causes = np.bincount(episodes["cause"], minlength=7)
+    assert seen["died"] == causes[1:].sum()
+    names = ("hit_other_snake", "hit_self", "was_eaten", "hit_wall", "starved", "died_in_hazard")
+    assert [seen[n] for n in names] == causes[1:7].tolist()
+    assert seen["other_snake_hit_body"] == causes[1]
+    assert seen["won"] == episodes["won"].sum() > 0
+    assert 0 < seen["ate_another_snake"] < seen["was_eaten"]
+    np.testing.assert_allclose(episodes["return"], episodes["food_eaten"])
+
+
+def test_one_snake_plays_solo():
+    env = small(num_snakes=1, rewards="starter-pack")
+    env.restart(0)
+    assert env.valid.all()
+    for _ in range(300):
+        env.advance(env.action_mask.argmax(axis=1))
+    episodes = env.drain_episodes()
+    assert len(episodes["row"]) > 0
+    assert not episodes["won"].any()
+    np.testing.assert_allclose(episodes["return"], episodes["length"] - (episodes["cause"] != ALIVE))
+
+
+def test_an_action_out_of_range_goes_straight_on():
+    env = small(num_games=1, num_snakes=1, observation=EgocentricPlanes(view="board"))
+    env.restart(0)
+    env.advance(np.array([3]))
+    x, y = env.state.body(0, 0)[0]
+    env.advance(np.array([9]))
+    assert env.state.body(0, 0)[0] == (x + 1, y)
+
+
+def test_gymnasium_step_gives_copies_and_final_observations():
+    env = small(max_turns=2)
+    first, info = env.reset(seed=0)
+    kept = first.copy()
+    env.step(info["action_mask"].argmax(axis=1))
+    np.testing.assert_array_equal(first, kept)
+    _, _, terminated, truncated, info = env.step(env.action_mask.argmax(axis=1))
+    ended = terminated | truncated
+    assert truncated.any()
+    np.testing.assert_array_equal(info["_final_obs"], ended)
+    np.testing.assert_array_equal(np.stack(info["final_obs"][ended]), env.final_observations[ended])
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ConfigError, match="2x7"):
+        small(width=2)
+    with pytest.raises(UnknownNameError, match="Did you mean 'num_snakes'"):
+        small(num_snake=2)
+    with pytest.raises(UnknownNameError, match="Did you mean 'wrapped'"):
+        small(ruleset="wraped")
+    with pytest.raises(UnknownNameError, match="Did you mean 'ate_food'"):
+        small(rewards={"ate_fod": 1.0})
+    env = small()
+    with pytest.raises(InvalidActionError, match="have not begun"):
+        env.advance(np.zeros(12, int))
+    env.restart(0)
+    with pytest.raises(InvalidActionError, match=r"shape \(3,\)"):
+        env.advance(np.zeros(3, int))
+    with pytest.raises(InvalidActionError, match="float"):
+        env.advance(np.zeros(12))

@@ -1,0 +1,25 @@
+"""One Ray for all tests of this folder."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+
+import pytest
+
+os.environ.update(RLLIB_TEST_NO_TF_IMPORT="1", RAY_USAGE_STATS_ENABLED="0", RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0")
+
+
+@pytest.fixture(scope="session")
+def one_ray() -> Iterator[None]:
+    import ray
+
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    paths = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
+    ray.init(
+        num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
+        runtime_env={"env_vars": {"PYTHONPATH": paths}},
+    )  # fmt: skip
+    yield
+    ray.shutdown()

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from envs.errors import ConfigError, UnknownNameError
+from train.config import Experiment, list_experiments
+
+MINIMAL = {"name": "x", "env": {"name": "identity"}, "budget": {"total_agent_steps": 10}}
+
+
+@pytest.mark.parametrize("name", list_experiments())
+def test_shipped_experiments_load_and_survive_a_round_trip(name):
+    experiment = Experiment.load(name)
+    assert Experiment.from_dict(experiment.to_dict()) == experiment
+
+
+def test_overrides_are_converted_to_the_type_of_their_key():
+    experiment = Experiment.load(
+        "battlesnake-ppo",
+        ["ppo.learning_rate=3e-4", "ppo.num_steps=1e2", "ppo.target_kl=null", "env.options.num_games=8", "budget.max_minutes=2"],
+    )
+    assert experiment.ppo.learning_rate == 3e-4
+    assert experiment.ppo.num_steps == 100
+    assert isinstance(experiment.ppo.num_steps, int)
+    assert experiment.ppo.target_kl is None
+    assert experiment.env.options["num_games"] == 8
+    assert experiment.budget.max_minutes == 2.0
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("ppo.learning_rat=1", "Did you mean 'ppo.learning_rate'"),
+        ("pppo.gamma=1", "Did you mean 'ppo'"),
+        ("algorithm=pppo", "Did you mean 'ppo'"),
+    ],
+)
+def test_unknown_keys_and_names_are_refused_with_the_nearest(override, message):
+    with pytest.raises(UnknownNameError, match=message):
+        Experiment.load("battlesnake-ppo", [override])
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["ppo.num_steps=many", "ppo.num_steps=0", "ppo.gamma=1.5", "ppo.anneal_lr=2", "ppo=3", "seed=-1", "no-equals", "name=a/b", "ppo.clip_coef=[1]"],
+)
+def test_values_of_the_wrong_type_or_range_are_refused(override):
+    with pytest.raises(ConfigError, match=override.split("=")[0].replace(".", r"\.")):
+        Experiment.load("battlesnake-ppo", [override])
+
+
+def test_a_run_without_an_end_is_refused():
+    with pytest.raises(ConfigError, match="budget"):
+        Experiment.from_dict({**MINIMAL, "budget": {}})
+
+
+def test_a_missing_key_is_named():
+    with pytest.raises(ConfigError, match=r"env\.name"):
+        Experiment.from_dict({**MINIMAL, "env": {}})
+
+
+def test_unknown_experiments_and_unreadable_files(tmp_path):
+    with pytest.raises(UnknownNameError, match="battlesnake-ppo"):
+        Experiment.load("battlesnake-pp")
+    with pytest.raises(ConfigError, match="no experiment file"):
+        Experiment.load(tmp_path / "none.yaml")
+    (tmp_path / "bad.yaml").write_text("a: [")
+    with pytest.raises(ConfigError, match="YAML"):
+        Experiment.load(tmp_path / "bad.yaml")

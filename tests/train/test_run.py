@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents import bundle, networks
+from envs.errors import UnknownNameError
+from tests.train.experiments import toy
+from train.config import Experiment
+from train.run import train
+from train.run_folder import RunError, RunFolder
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_run_ends_at_its_budget_and_leaves_curve_checkpoint_and_a_policy_that_plays(one_ray, tmp_path):
+    result = train(toy("identity", steps=20_000), runs_dir=tmp_path)
+    assert result.finished
+    assert result.metrics["agent_steps"] >= 20_000
+    assert result.metrics["episode_return_mean"] >= 0.95
+    curve = RunFolder(result.path).curve()
+    assert [int(row["iteration"]) for row in curve] == list(range(1, len(curve) + 1))
+    assert {"seconds_env", "seconds_inference", "seconds_collation", "seconds_learner"} <= set(curve[0])
+    assert list((result.path / "tensorboard").iterdir())
+    import onnxruntime
+
+    loaded = bundle.load(result.bundle)
+    session = onnxruntime.InferenceSession(loaded.onnx)
+    seen = np.eye(4, dtype=np.uint8)[:, None, None, :] * 255
+    logits = session.run(["logits"], {"observations": seen})[0]
+    assert logits.argmax(axis=1).tolist() == [0, 1, 2, 3]
+    assert loaded.card.steps["agent_steps"] == result.metrics["agent_steps"]
+
+
+def test_module_and_bundle_agree(one_ray, tmp_path):
+    """RLlib's module, restored from the run's checkpoint, against ONNX on 1000 random observations."""
+    import onnxruntime
+    import torch
+    from ray.rllib.core.rl_module.rl_module import RLModule
+
+    result = train(toy("corridor", steps=4_000, bf16=True), runs_dir=tmp_path)
+    checkpoint = RunFolder(result.path).checkpoints()[-1]
+    module = RLModule.from_checkpoint(checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy")
+    seen = np.random.default_rng(0).integers(0, 256, (1000, 1, 1, 11), dtype=np.uint8)
+    ours = module.forward_inference({"obs": torch.from_numpy(seen)})["action_dist_inputs"].numpy()
+    theirs = onnxruntime.InferenceSession(bundle.load(result.bundle).onnx).run(["logits"], {"observations": seen})[0]
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
+    top_two = np.sort(ours, axis=1)[:, -2:]
+    clear = top_two[:, 1] - top_two[:, 0] > 2e-4
+    assert clear.sum() > 900
+    assert (ours.argmax(axis=1) == theirs.argmax(axis=1))[clear].all()
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(one_ray, tmp_path):
+    first = train(toy("identity", steps=10_240), runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 4)
+    assert not first.finished
+    assert first.bundle is None
+    second = train(resume=first.path)
+    assert second.finished
+    assert second.path == first.path
+    curve = RunFolder(first.path).curve()
+    assert [int(row["agent_steps"]) for row in curve] == [1024 * k for k in range(1, 11)]
+    minutes = [float(row["minutes"]) for row in curve]
+    assert minutes == sorted(minutes)
+    # It did not forget: untrained, it would earn 0.25.
+    assert float(curve[4]["episode_return_mean"]) > float(curve[0]["episode_return_mean"]) + 0.1
+
+
+def test_a_resumed_run_drops_rows_after_its_checkpoint_and_takes_no_half_written_one(one_ray, tmp_path):
+    run = train(toy("identity", steps=10_240), runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 3).path
+    with open(run / "progress.csv", "a") as file:
+        file.write((run / "progress.csv").read_text().splitlines()[-1].replace("3,", "4,", 1) + "\n5,51")
+    half = run / "checkpoints" / ".00000009.part"
+    half.mkdir()
+    train(resume=run, on_iteration=lambda row: True)
+    assert [int(row["iteration"]) for row in RunFolder(run).curve()] == [1, 2, 3, 4]
+    assert not half.exists()
+
+
+_CHILD = """
+from pathlib import Path
+from tests.train.experiments import toy
+from train.config import Experiment
+from train.run import train
+data = toy("identity", steps=10**9).to_dict() | {"checkpoints": {"every_minutes": 0.0, "keep": 2}}
+if __name__ == "__main__":
+    train(Experiment.from_dict(data), runs_dir=%r)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_process_leaves_a_run_that_can_be_resumed(one_ray, tmp_path, number):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    child = subprocess.Popen(
+        [sys.executable, "-c", _CHILD % str(tmp_path)], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        deadline = time.monotonic() + 240
+        while not (found := list(tmp_path.glob("*/checkpoints/[0-9]*/counters.json"))) and child.poll() is None:
+            assert time.monotonic() < deadline, "no checkpoint in time"
+            time.sleep(0.05)
+        child.send_signal(number)
+        output, _ = child.communicate(timeout=120)
+    finally:
+        child.kill()
+    assert found, output
+    (run,) = tmp_path.iterdir()
+    if number == signal.SIGINT:
+        assert child.returncode == 0, output
+        assert f"procsnake train --resume {run}" in output
+    newest, counters = RunFolder(run).newest_checkpoint()
+    resumed = train(resume=run, on_iteration=lambda row: True)
+    assert resumed.metrics["agent_steps"] == counters["agent_steps"] + 1024
+    iterations = [int(row["iteration"]) for row in RunFolder(run).curve()]
+    assert iterations == list(range(1, counters["iteration"] + 2))
+
+
+def test_mistakes_are_found_before_anything_is_written(tmp_path):
+    with pytest.raises(UnknownNameError, match="Did you mean 'identity'"):
+        train(Experiment.from_dict({**toy("identity").to_dict(), "env": {"name": "identitty", "imports": ["tests.train.worlds"]}}), runs_dir=tmp_path)
+    with pytest.raises(UnknownNameError, match="Did you mean 'mlp'"):
+        train(Experiment.from_dict({**toy("identity").to_dict(), "network": {"name": "mlpp"}}), runs_dir=tmp_path)
+    with pytest.raises(RunError, match="no run"):
+        train(resume=tmp_path / "nothing")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_can_not_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="file.*can't be written"):
+        train(toy("identity"), runs_dir=tmp_path / "file" / "runs")
+
+
+def test_checkpoints_appear_whole_and_only_the_newest_stay(tmp_path):
+    folder = RunFolder.create(tmp_path, toy("identity"), {})
+    seen = []
+
+    def save(path: Path) -> None:
+        seen.append([c.name for c in folder.checkpoints()])
+        (path / "weights").write_text("w")
+
+    for iteration in (1, 2, 3):
+        folder.save_checkpoint(save, {"iteration": iteration}, keep=2)
+    assert seen == [[], ["00000001"], ["00000001", "00000002"]]
+    assert [c.name for c in folder.checkpoints()] == ["00000002", "00000003"]
+    assert json.loads((folder.checkpoints()[-1] / "counters.json").read_text()) == {"iteration": 3}
+
+
+def test_networks_of_the_card_can_be_built(one_ray, tmp_path):
+    card = bundle.load(train(toy("identity", steps=1), runs_dir=tmp_path).bundle).card
+    networks.build(card.network["name"], tuple(card.observation_shape), card.action["num_actions"], **card.network["options"])

@@ -1,0 +1,223 @@
+"""The env runner of the batched path: plays a whole `BatchEnv` at once and returns fragments instead of episodes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.core import DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
+from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.rllib.utils.metrics import (
+    NUM_AGENT_STEPS_SAMPLED,
+    NUM_AGENT_STEPS_SAMPLED_LIFETIME,
+    NUM_ENV_STEPS_SAMPLED,
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+    NUM_EPISODES,
+    NUM_EPISODES_LIFETIME,
+    SAMPLE_TIMER,
+    WEIGHTS_SEQ_NO,
+)
+
+from train.advantages import gae
+from train.allocator import keep_freed_memory
+from train.fragment import Fragment
+from train.modules import ACTION_MASK, mask_logits
+from train.world import make_world
+
+ADVANTAGES, VALUE_TARGETS = "advantages", "value_targets"
+EPISODE_SUMS = "episode_sums"
+"""Metrics key: sums over the episodes that ended, by column; divide by `NUM_EPISODES`."""
+PHASE_SECONDS = "phase_seconds"
+"""Metrics key: wall seconds by phase: env, inference, collation."""
+
+
+class BatchEnvRunner(SingleAgentEnvRunner):
+    """Steps one `BatchEnv` with one forward pass a step over the rows that are to act.
+
+    Steps of rows that are not valid are neither computed nor stored: entries lie one after the other in flat arrays, in order of
+    time. `env_config`: see `train.world.make_world`. The config's `num_envs_per_env_runner` plays no part: the world knows its rows.
+    Everything that isn't about stepping (weights, state, health) is inherited.
+    """
+
+    def make_env(self) -> None:
+        if self.env is not None:
+            self.env.close()
+        keep_freed_memory()
+        self.env = make_world(self.config.env_config)
+        self.num_envs = self.env.num_envs
+        self._needs_initial_reset = True
+        self._buffer: dict[str, np.ndarray] = {}
+        self._entropy = np.random.SeedSequence([self.config.seed or 0, self.worker_index or 0])
+        if self.config.seed is None:
+            self._entropy = np.random.SeedSequence()
+        self._env_seed, torch_seed = (int(word) for word in self._entropy.generate_state(2))
+        self._generator = torch.Generator(self._device).manual_seed(torch_seed)
+
+    def make_module(self) -> None:
+        # Not the inference-only form: advantages need the critic here.
+        spec = self.config.get_rl_module_spec(spaces=self.get_spaces(), inference_only=False)
+        self.module = spec.build()
+        self.module.to(self._device)
+
+    def get_spaces(self) -> dict[str, Any]:
+        if self.env is None:
+            return self.spaces
+        single = (self.env.single_observation_space, self.env.single_action_space)
+        return {
+            INPUT_ENV_SPACES: (self.env.observation_space, self.env.action_space),
+            INPUT_ENV_SINGLE_SPACES: single,
+            DEFAULT_MODULE_ID: single,
+        }
+
+    def sample(
+        self,
+        *,
+        num_timesteps: int | None = None,
+        num_episodes: int | None = None,
+        explore: bool | None = None,
+        random_actions: bool = False,
+        force_reset: bool = False,
+    ) -> list[Fragment]:
+        """One fragment of `num_timesteps` (default: the config's `rollout_fragment_length`) steps of every game.
+
+        Its columns are views of this runner's buffer: they hold until the next call.
+        """
+        with self.metrics.log_time(SAMPLE_TIMER), torch.inference_mode():
+            if force_reset or self._needs_initial_reset:
+                self.env.restart(self._env_seed if self._needs_initial_reset else None)
+                self._needs_initial_reset = False
+            steps = num_timesteps or self.config.get_rollout_fragment_length(self.worker_index)
+            fragment = self._play(steps, self.config.explore if explore is None else explore, random_actions)
+        self._log_steps(fragment)
+        self._log_episodes(self.env.drain_episodes())
+        self.metrics.log_value(WEIGHTS_SEQ_NO, self._weights_seq_no, window=1)
+        return [fragment]
+
+    def get_metrics(self) -> dict[str, Any]:
+        return self.metrics.reduce()
+
+    def _play(self, steps: int, explore: bool, random_actions: bool) -> Fragment:
+        env, module, clock = self.env, self.module, time.perf_counter
+        module.eval()
+        buffer = self._allocate(steps)
+        cut: list[tuple[np.ndarray, np.ndarray]] = []
+        inference = stepping = 0.0
+        end, began = 0, clock()
+        actions = np.zeros(self.num_envs, np.int64)
+        for _ in range(steps):
+            start, rows = end, np.flatnonzero(env.valid)
+            end = start + len(rows)
+            entry = {name: column[start:end] for name, column in buffer.items()}
+            self._observe(entry, rows)
+            before = clock()
+            self._decide(entry, explore, random_actions)
+            actions[rows] = entry[Columns.ACTIONS]
+            decided = clock()
+            env.advance(actions)
+            stepping += clock() - decided
+            inference += decided - before
+            self._note_outcome(entry, rows, start, cut)
+        before = clock()
+        last_values = np.zeros(self.num_envs, np.float32)
+        rows = np.flatnonzero(env.valid)
+        last_values[rows] = self._values(env.observations[rows])
+        for entries, observations in cut:
+            buffer["final_values"][entries] = self._values(observations)
+        inference += clock() - before
+        fragment = self._collate({name: column[:end] for name, column in buffer.items()}, last_values, steps)
+        phases = {"env": stepping, "inference": inference, "collation": clock() - began - stepping - inference}
+        for phase, seconds in phases.items():
+            self.metrics.log_value((PHASE_SECONDS, phase), seconds, reduce="sum")
+        return fragment
+
+    def _allocate(self, steps: int) -> dict[str, np.ndarray]:
+        """Flat columns with room for every row at every step."""
+        size, space = steps * self.num_envs, self.env.single_observation_space
+        if len(self._buffer.get("rows", ())) != size:
+            self._buffer = {
+                Columns.OBS: np.empty((size, *space.shape), space.dtype),
+                Columns.ACTIONS: np.empty(size, np.int64),
+                Columns.ACTION_LOGP: np.empty(size, np.float32),
+                Columns.VF_PREDS: np.empty(size, np.float32),
+                "rows": np.empty(size, np.int64),
+                "rewards": np.empty(size, np.float32),
+                "ended": np.empty(size, np.bool_),
+                "final_values": np.empty(size, np.float32),
+            }
+            if self.env.action_mask is not None:
+                self._buffer[ACTION_MASK] = np.empty((size, int(self.env.single_action_space.n)), np.bool_)
+        return self._buffer
+
+    def _observe(self, entry: dict[str, np.ndarray], rows: np.ndarray) -> None:
+        entry["rows"][:] = rows
+        np.take(self.env.observations, rows, axis=0, out=entry[Columns.OBS], mode="clip")
+        if ACTION_MASK in entry:
+            np.take(self.env.action_mask, rows, axis=0, out=entry[ACTION_MASK], mode="clip")
+
+    def _decide(self, entry: dict[str, np.ndarray], explore: bool, random_actions: bool) -> None:
+        logits, values = self.module.rollout(torch.from_numpy(entry[Columns.OBS]).to(self._device))
+        if random_actions:
+            logits = torch.zeros_like(logits)
+        mask = torch.from_numpy(entry[ACTION_MASK]).to(self._device) if ACTION_MASK in entry else None
+        log_probabilities = torch.log_softmax(mask_logits(logits, mask), -1)
+        if explore or random_actions:
+            # An exponential race: argmax of p / Exp(1) is distributed as p, and cheaper than torch.multinomial.
+            race = torch.empty_like(log_probabilities).exponential_(generator=self._generator)
+            chosen = (log_probabilities - race.log()).argmax(-1)
+        else:
+            chosen = log_probabilities.argmax(-1)
+        entry[Columns.ACTIONS][:] = chosen.cpu().numpy()
+        entry[Columns.ACTION_LOGP][:] = log_probabilities.gather(1, chosen[:, None]).squeeze(1).cpu().numpy()
+        entry[Columns.VF_PREDS][:] = values.cpu().numpy()
+
+    def _note_outcome(
+        self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: list[tuple[np.ndarray, np.ndarray]]
+    ) -> None:
+        env = self.env
+        entry["rewards"][:] = env.rewards[rows]
+        entry["ended"][:] = (env.terminated | env.truncated)[rows]
+        entry["final_values"][:] = 0.0
+        if env.truncated.any():
+            own = np.flatnonzero(env.truncated[rows])
+            cut.append((start + own, env.final_observations[rows[own]]))
+
+    def _values(self, observations: np.ndarray) -> np.ndarray:
+        return self.module.rollout(torch.from_numpy(observations).to(self._device))[1].cpu().numpy()
+
+    def _collate(self, columns: dict[str, np.ndarray], last_values: np.ndarray, steps: int) -> Fragment:
+        rows, rewards, ended, final_values = (columns.pop(name) for name in ("rows", "rewards", "ended", "final_values"))
+        values = columns[Columns.VF_PREDS]
+        gamma, gae_lambda = float(self.config.gamma), float(self.config.lambda_)
+        columns[ADVANTAGES] = gae(rows, rewards, values, ended, final_values, last_values, gamma, gae_lambda)
+        columns[VALUE_TARGETS] = columns[ADVANTAGES] + values
+        return Fragment(columns, env_steps=steps * self.env.num_games)
+
+    def _log_steps(self, fragment: Fragment) -> None:
+        env_steps, agent_steps = fragment.env_steps(), fragment.agent_steps()
+        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED, env_steps, reduce="sum")
+        self.metrics.log_value((NUM_AGENT_STEPS_SAMPLED, DEFAULT_AGENT_ID), agent_steps, reduce="sum")
+        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, env_steps, reduce="lifetime_sum")
+        self.metrics.log_value((NUM_AGENT_STEPS_SAMPLED_LIFETIME, DEFAULT_AGENT_ID), agent_steps, reduce="lifetime_sum")
+
+    def _log_episodes(self, columns: dict[str, np.ndarray]) -> None:
+        count = len(columns["row"])
+        self.metrics.log_value(NUM_EPISODES, count, reduce="sum")
+        self.metrics.log_value(NUM_EPISODES_LIFETIME, count, reduce="lifetime_sum")
+        for name, total in episode_sums(columns).items():
+            self.metrics.log_value((EPISODE_SUMS, name), total, reduce="sum")
+
+
+def episode_sums(columns: dict[str, np.ndarray]) -> dict[str, float]:
+    """Sum of each column of `BatchEnv.drain_episodes`; the codes of `cause` are counted by value, as `cause_<code>`."""
+    sums: dict[str, float] = {}
+    for name, column in columns.items():
+        if name == "cause":
+            codes, counts = np.unique(column, return_counts=True)
+            sums |= {f"{name}_{code}": float(count) for code, count in zip(codes, counts, strict=True)}
+        elif name not in ("row", "game", "killer"):
+            sums[name] = float(column.sum(dtype=np.float64))
+    return sums

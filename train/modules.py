@@ -1,0 +1,57 @@
+"""A network of `agents.networks` as an RLlib module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.apis import ValueFunctionAPI
+from ray.rllib.core.rl_module.torch import TorchRLModule
+
+from agents import networks
+
+ACTION_MASK = "action_mask"
+"""Column, bool [B, A]: the actions that may be taken."""
+
+
+def has_fast_bfloat16() -> bool:
+    """True if this CPU multiplies bfloat16 in hardware."""
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def mask_logits(logits: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    """Give the masked actions probability 0, without infinities that would spoil entropies and gradients."""
+    return logits if mask is None else torch.where(mask, logits, torch.finfo(logits.dtype).min)
+
+
+class NetworkModule(TorchRLModule, ValueFunctionAPI):
+    """`model_config`: `name` and `options` of the network, `bf16`: roll out and learn under bfloat16 autocast.
+
+    Inference (`forward_inference`) is always float32, so it agrees with the exported policy.
+    """
+
+    def setup(self) -> None:
+        config = self.model_config
+        self.network = networks.build(
+            config["name"], self.observation_space.shape, int(self.action_space.n), **config["options"]
+        )
+        self.bf16 = config["bf16"]
+
+    def rollout(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """(Unmasked logits float32 [B, A], values float32 [B]) in the precision that learning uses."""
+        with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.bf16):
+            return self.network(observations)
+
+    def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, torch.Tensor]:
+        return self._output(batch, self.network(batch[Columns.OBS]))
+
+    def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, torch.Tensor]:
+        return self._output(batch, self.rollout(batch[Columns.OBS]))
+
+    def _output(self, batch: dict[str, Any], output: tuple[torch.Tensor, torch.Tensor]) -> dict[str, torch.Tensor]:
+        logits, values = output
+        return {Columns.ACTION_DIST_INPUTS: mask_logits(logits, batch.get(ACTION_MASK)), Columns.VF_PREDS: values}
+
+    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
+        return self.rollout(batch[Columns.OBS])[1]

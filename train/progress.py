@@ -1,0 +1,85 @@
+"""What a run shows while it goes on: a live panel on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+_TREND_ITERATIONS = 20
+_PLAIN_SECONDS = 10.0
+
+
+class Progress:
+    """Context manager: `status` for phases without numbers, `update` after each iteration, `say` for lines that stay."""
+
+    def __init__(self, *, title: str, stream: TextIO | None = None) -> None:
+        self.console = Console(file=stream or sys.stdout, highlight=False)
+        self.title = title
+        self._live = Live(console=self.console, refresh_per_second=4, transient=True) if self.console.is_terminal else None
+        self._returns: deque[float] = deque(maxlen=_TREND_ITERATIONS)
+        self._last_line = 0.0
+
+    def __enter__(self) -> Progress:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def status(self, text: str) -> None:
+        """What is going on before there are numbers."""
+        if self._live:
+            self._live.update(f"{self.title}: {text} …", refresh=True)
+        else:
+            self.say(f"{self.title}: {text} …")
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def update(self, row: dict[str, Any], fraction_done: float) -> None:
+        """Show the progress row of an iteration."""
+        if "episode_return_mean" in row:
+            self._returns.append(row["episode_return_mean"])
+        shown = _figures(row, fraction_done, list(self._returns))
+        if self._live:
+            table = Table(title=self.title, show_header=False, title_justify="left", box=None)
+            for name, text in shown.items():
+                table.add_row(name, text)
+            self._live.update(table, refresh=True)
+        elif time.monotonic() - self._last_line >= _PLAIN_SECONDS or fraction_done >= 1.0:
+            self._last_line = time.monotonic()
+            self.say(" | ".join(f"{name} {text}" for name, text in shown.items()))
+
+
+def _figures(row: dict[str, Any], fraction_done: float, returns: list[float]) -> dict[str, str]:
+    left = row["minutes"] * (1 / fraction_done - 1) if fraction_done > 0 else float("nan")
+    figures = {
+        "done": f"{min(fraction_done, 1.0):.0%}, about {left:.1f} minutes left",
+        "steps": f"{row['agent_steps']:,} decisions in {row['env_steps']:,} game steps",
+        "speed": f"{row['agent_steps_per_second']:,.0f} decisions/s ({_shares(row)})",
+    }
+    if returns:
+        half = len(returns) // 2
+        trend = f" ({_mean(returns[half:]) - _mean(returns[:half]):+.3f} lately)" if half else ""
+        figures["return"] = f"{returns[-1]:.3f}{trend}"
+        figures["length"] = f"{row['episode_len_mean']:.1f} steps an episode"
+    return figures
+
+
+def _shares(row: dict[str, Any]) -> str:
+    seconds = {name.removeprefix("seconds_"): row[name] for name in row if name.startswith("seconds_")}
+    total = sum(seconds.values()) or 1.0
+    return ", ".join(f"{name} {part / total:.0%}" for name, part in seconds.items())
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
