@@ -13,8 +13,8 @@ _KEEP_BYTES = 2**31 - 1
 def keep_freed_memory() -> bool:
     """Let glibc keep what is freed instead of returning it to the kernel; True if it could be set.
 
-    By default each big tensor is mapped when it is made and unmapped when it is freed, and the kernel zeroes its pages anew each
-    time: 20 to 50 % of the time of a training step on a CPU (measured). Call it once in each process, before the first tensor.
+    Else each big tensor is mapped when it is made and unmapped when it is freed, and the kernel zeroes its pages anew each
+    time: 20 to 50 % of the time of a training step on a CPU (measured). Call it in each process, before the first tensor.
     """
     if not sys.platform.startswith("linux"):
         return False

@@ -38,8 +38,9 @@ PHASE_SECONDS = "phase_seconds"
 class BatchEnvRunner(SingleAgentEnvRunner):
     """Steps one `BatchEnv` with one forward pass a step over the rows that are to act.
 
-    Steps of rows that are not valid are neither computed nor stored: entries lie one after the other in flat arrays, in order of
-    time. `env_config`: see `train.world.make_world`. The config's `num_envs_per_env_runner` plays no part: the world knows its rows.
+    Steps of rows that are not valid are neither computed nor stored: entries lie one after the other in flat arrays, in
+    order of time. `env_config`: see `train.world.make_world`. The config's `num_envs_per_env_runner` plays no part: the
+    world knows its rows.
     Everything that isn't about stepping (weights, state, health) is inherited.
     """
 

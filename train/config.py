@@ -152,7 +152,7 @@ class Experiment:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Experiment:
-        """Build from plain values; raises as `load` does."""
+        """Build from plain values; raises like `load`."""
         return _convert(data, cls, "")
 
     def to_dict(self) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def _read(name_or_path: str | Path) -> dict[str, Any]:
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml"):
         if str(name_or_path) not in list_experiments():
-            raise UnknownNameError("experiment", str(name_or_path), list_experiments(), hint="Or give the path of a .yaml file.")
+            raise UnknownNameError("experiment", str(name_or_path), list_experiments(), hint="Or the path of a .yaml file.")
         path = EXPERIMENTS / f"{name_or_path}.yaml"
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))

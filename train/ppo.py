@@ -53,7 +53,8 @@ class PPOConfig(RLlibPPOConfig):
     """RLlib's PPO configuration on the batched path; `from_experiment` fills it in.
 
     Beyond RLlib's fields, which keep their meaning: `num_minibatches`, `norm_adv`, `clip_vloss`, `target_kl`, `anneal_lr`,
-    `num_threads` as in `PPOSettings`. RLlib's `minibatch_size`, `train_batch_size_per_learner`, `vf_clip_param` and KL penalty are not used.
+    `num_threads` as in `PPOSettings`. RLlib's `minibatch_size`, `train_batch_size_per_learner`, `vf_clip_param` and KL
+    penalty are not used.
     """
 
     def __init__(self, algo_class: type | None = None) -> None:
@@ -176,6 +177,7 @@ class PPOLearner(PPOTorchLearner):
 
     def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         super().before_gradient_based_update(timesteps=timesteps)
+        self._threads.before_update()
         self._generator = torch.Generator().manual_seed((self.config.seed or 0) + self._weights_seq_no)
 
     def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
@@ -195,14 +197,13 @@ class PPOLearner(PPOTorchLearner):
         for _ in range(num_epochs):
             parts = {name: self._shuffled_parts(batch.count) for name, batch in whole.policy_batches.items()}
             for k in range(self.config.num_minibatches):
-                with self._threads.stretch():
-                    yield MultiAgentBatch(
-                        {
-                            name: SampleBatch({column: batch[column][parts[name][k]] for column in batch})
-                            for name, batch in whole.policy_batches.items()
-                        },
-                        env_steps=len(next(iter(parts.values()))[k]),
-                    )
+                yield MultiAgentBatch(
+                    {
+                        name: SampleBatch({column: batch[column][parts[name][k]] for column in batch})
+                        for name, batch in whole.policy_batches.items()
+                    },
+                    env_steps=len(next(iter(parts.values()))[k]),
+                )
             if self.config.target_kl is not None and self._mean_over_learners(self._approx_kl) > self.config.target_kl:
                 return
 
@@ -229,7 +230,8 @@ def ppo_loss(
 ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     """The loss to minimise and its parts, without gradients, for logging.
 
-    `logits` [B, A] and `values` [B] are the network's answers now; `batch` holds what was done, expected and masked in the rollout.
+    `logits` [B, A] and `values` [B] are the network's answers now; `batch` holds what was done, expected and masked
+    in the rollout.
     """
     log_probabilities = torch.log_softmax(mask_logits(logits, batch.get(ACTION_MASK)), -1)
     taken = log_probabilities.gather(1, batch[Columns.ACTIONS].long()[:, None]).squeeze(1)

@@ -63,7 +63,7 @@ class Progress:
 def _figures(row: dict[str, Any], fraction_done: float, returns: list[float]) -> dict[str, str]:
     left = row["minutes"] * (1 / fraction_done - 1) if fraction_done > 0 else float("nan")
     figures = {
-        "done": f"{min(fraction_done, 1.0):.0%}, about {left:.1f} minutes left",
+        "done": f"{min(fraction_done, 1.0):.0%}, about {max(left, 0.0):.1f} minutes left",
         "steps": f"{row['agent_steps']:,} decisions in {row['env_steps']:,} game steps",
         "speed": f"{row['agent_steps_per_second']:,.0f} decisions/s ({_shares(row)})",
     }

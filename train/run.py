@@ -17,7 +17,7 @@ from typing import Any
 from envs.errors import ConfigError
 from train.config import Experiment
 from train.progress import Progress
-from train.run_folder import BUNDLE, EVENTS, RunError, RunFolder
+from train.run_folder import BUNDLE, EVENTS, RunFolder
 
 OnIteration = Callable[[dict[str, Any]], bool | None]
 """Gets each progress row; returning True ends the session early, as Ctrl-C does."""
@@ -57,12 +57,13 @@ def train(
     if resume is not None:
         folder, experiment = RunFolder.open(Path(resume))
         start = folder.newest_checkpoint()
-    _check(experiment)
-    if resume is None:
-        folder = RunFolder.create(Path(runs_dir), experiment, _provenance())
-    folder.clean()
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(title=experiment.name))
+        progress.status("preparing the world (compiling it takes a minute the first time)")
+        _check(experiment)
+        if resume is None:
+            folder = RunFolder.create(Path(runs_dir), experiment, _provenance())
+        folder.clean()
         stop = stack.enter_context(_stop_on_sigint())
         progress.status("starting Ray and building the network")
         algorithm = stack.enter_context(_algorithm(experiment))
@@ -171,18 +172,23 @@ def _metrics(result: dict[str, Any]) -> dict[str, float]:
     row |= {f"mean_{name}": mean for name, mean in played.get("episode_means", {}).items() if name not in ("return", "length")}
     row |= {f"seconds_{phase}": seconds for phase, seconds in played["phase_seconds"].items()}
     row |= {"seconds_learner": result["learner_seconds"]}
-    row |= {name: learned[name] for name in ("policy_loss", "value_loss", "entropy", "approx_kl", "clipfrac", "explained_variance")}
+    losses = ("policy_loss", "value_loss", "entropy", "approx_kl", "clipfrac", "explained_variance")
+    row |= {name: learned[name] for name in losses}
     row |= {"learning_rate": learned["default_optimizer_learning_rate"]}
     return {name: float(value) for name, value in row.items()}
 
 
 def _check(experiment: Experiment) -> None:
-    """Find mistakes in the experiment before anything is started or written."""
+    """Find mistakes in the experiment before anything is started or written, and have the world compiled before time counts."""
+    import numpy as np
+
     from train.export import build_network
     from train.world import make_world, world_options
 
     world = make_world({**world_options(experiment), "num_games": 1})
     build_network(experiment, world)
+    world.restart(experiment.seed)
+    world.advance(np.zeros(world.num_envs, np.int64))
     world.close()
 
 

@@ -144,6 +144,20 @@ class RunFolder:
         os.replace(part, path)
 
 
+def find_runs(runs_dir: str | os.PathLike[str], experiment: Experiment) -> list[Path]:
+    """Folders under `runs_dir` of runs of exactly this experiment, oldest first, finished or not."""
+    found = []
+    for config in sorted(Path(runs_dir).glob(f"{experiment.name}-*/{CONFIG}")):
+        try:
+            same = Experiment.load(config) == experiment
+        except ProcsnakeError:
+            # Of another version of procsnake, whose keys are no longer known.
+            same = False
+        if same:
+            found.append(config.parent)
+    return found
+
+
 def _csv(columns: list[str], rows: list[Mapping[str, Any]], *, header: bool) -> str:
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")

@@ -21,7 +21,7 @@ def names() -> list[str]:
 
 
 def build(name: str, observation_shape: tuple[int, ...], num_actions: int, **options: Any) -> torch.nn.Module:
-    """A freshly initialised network: forward(observations [B, *observation_shape]) → (logits float32 [B, A], values float32 [B]).
+    """A fresh network: forward(observations [B, *observation_shape]) → (logits float32 [B, A], values float32 [B]).
 
     Observations are uint8 (or any real dtype); the mask of actions is applied outside. Raises `UnknownNameError` for a name and
     `ConfigError` for options that it doesn't know or can't use.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -30,7 +31,7 @@ class MLP(nn.Module):
         super().__init__()
         inputs = math.prod(observation_shape)
         sizes = [inputs, *hidden_sizes]
-        self.hidden = nn.ModuleList(orthogonal(nn.Linear(a, b)) for a, b in zip(sizes, sizes[1:], strict=False))
+        self.hidden = nn.ModuleList(orthogonal(nn.Linear(a, b)) for a, b in pairwise(sizes))
         self.heads = Heads(sizes[-1], num_actions)
         planes = plane_scales(scales, observation_shape[-1])
         self.register_buffer("scales", planes.repeat(inputs // len(planes)), persistent=False)

@@ -1,9 +1,9 @@
 """Games as the arena hands them out: pages of frames in the form of the old engine, turned into move requests.
 
 The form, read from the arena's public source (server/src/engine/frame.rs and routes/game/api.rs) and not tried live: a page is
-{"Count", "Frames"}; a frame {"Turn", "Snakes", "Food", "Hazards"}; a snake {"ID", "Name", "Body", "Health", "Color", "HeadType",
-"TailType", "Latency", "Shout", "Squad", "Death": null or {"Cause", "Turn", "EliminatedBy"}}; a point {"X", "Y"}, y up. The dead
-stay in `Snakes`. What the board's size and rules were is told elsewhere (`GET /games/{id}`: {"Game": {"Width", "Height", …}}).
+{"Count", "Frames"}; a frame {"Turn", "Snakes", "Food", "Hazards"}; a snake {"ID", "Name", "Body", "Health", "Color",
+"HeadType", "TailType", "Latency", "Shout", "Squad", "Death": null or {"Cause", "Turn", "EliminatedBy"}}; a point {"X", "Y"},
+y up. The dead stay in `Snakes`. The board's size and the rules are told elsewhere (`GET /games/{id}`: {"Game": {"Width", …}}).
 """
 
 from __future__ import annotations

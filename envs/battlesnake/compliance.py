@@ -1,8 +1,8 @@
 """For people who write a map or a ruleset of their own: play many games on it and see that every board stays a sound one.
 
-    from envs.battlesnake.compliance import check_map
-    register_map("my_map", set_up, update)
-    check_map("my_map", width=11, height=11, num_snakes=4)
+from envs.battlesnake.compliance import check_map
+register_map("my_map", set_up, update)
+check_map("my_map", width=11, height=11, num_snakes=4)
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import numpy as np
 from envs.battlesnake import maps, rng
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.rules import initialise_board, is_over, step_board
+from envs.battlesnake.settings import STANDARD_MAP
 from envs.battlesnake.state import State, clear_board
 
 
@@ -30,8 +31,8 @@ def play_turn(state: State, moves: np.ndarray, running: np.ndarray) -> None:
 
     `moves`: (N, S) move numbers, 0 up, 1 down, 2 left, 3 right; anything else is the official default, straight on.
     """
-    if maps.user_map(state.settings.map) is None:
-        _play_boards(state.arrays, state.rules, moves, running)
+    if state.settings.map == STANDARD_MAP:
+        _play_standard_boards(state.arrays, state.rules, moves, running)
         return
     boards = np.flatnonzero(running)
     _step_boards(state.arrays, state.rules, moves, boards)
@@ -60,11 +61,11 @@ def _initialise_boards(s, r, boards, running):
 
 
 @kernel
-def _play_boards(s, r, moves, running):
+def _play_standard_boards(s, r, moves, running):
     for b in range(len(running)):
         if running[b]:
             step_board(s, b, r, moves)
-            maps.update_board(s, b, r)
+            maps.update_standard(s, b, r)
             s.turn[b] += 1
             running[b] = not is_over(s, b, r)
 

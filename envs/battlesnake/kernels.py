@@ -1,7 +1,8 @@
 """How the kernels of this world are compiled: `@kernel` in place of Numba's `njit`.
 
 Numba's on-disk cache looks at the file that holds a kernel, not at the files of the kernels which it calls, so a cached
-caller would go on using an old callee. The cache folder is therefore named by a hash of every source file of this package.
+caller would go on using an old callee. The cache folder is therefore named by a hash of every source file of this package
+that speaks of kernels: those which hold them and those whose constants they use.
 Kernels release the GIL: several threads may step different boards of one state. `PROCSNAKE_BOUNDSCHECK=1` compiles them with
 bounds checks, `NUMBA_DISABLE_JIT=1` leaves them plain Python.
 """
@@ -23,8 +24,8 @@ BOUNDSCHECK = os.environ.get("PROCSNAKE_BOUNDSCHECK", "") == "1"
 
 
 def _cache_folder() -> Path:
-    sources = sorted(Path(__file__).parent.rglob("*.py"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
+    sources = (path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
+    digest = hashlib.sha256(b"".join(source for source in sources if b"kernel" in source))
     digest.update(f"{numba.__version__} {sys.version} {BOUNDSCHECK}".encode())
     root = os.environ.get("PROCSNAKE_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "procsnake"

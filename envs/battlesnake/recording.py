@@ -158,7 +158,7 @@ class Recording:
         return [int(board["turn"]) for board in self._boards]
 
     def boards(self) -> list[Board]:
-        """A board dict a turn (`envs.battlesnake.plain`), its snakes with `name` and `customizations`, in the same order always.
+        """A board dict a turn (`envs.battlesnake.plain`), snakes with `name` and `customizations`, always in the same order.
 
         Files of others don't tell how a snake died: such a one keeps the body it had alive and gets `UNKNOWN_CAUSE`.
         """

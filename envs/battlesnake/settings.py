@@ -37,6 +37,9 @@ OFFICIAL_MAPS = (
     "solo_maze",
 )
 
+# The one map that is compiled into the batch kernels.
+STANDARD_MAP = "standard"
+
 # Maps by name; the number is how the kernels know them. `envs.battlesnake.maps.register_map` adds a user's.
 MAP_IDS = {name: number for number, name in enumerate(OFFICIAL_MAPS)}
 

@@ -55,7 +55,7 @@ class SingleGame:
         return self.observation.observe(self.state, *_pairs(slots))
 
     def action_mask(self, slots: Sequence[int]) -> np.ndarray:
-        """Bool (n, actions): False where an action is certain death; int8 as Gymnasium wants it is up to the caller."""
+        """Bool (n, actions): False where an action is certain death."""
         return self.observation.action_mask(self.state, *_pairs(slots))
 
     def to_moves(self, slots: Sequence[int], actions: Sequence[int]) -> np.ndarray:

@@ -25,7 +25,7 @@ from envs.battlesnake.observations import (
 from envs.battlesnake.rewards import EVENTS, RewardFunction, Rewards, pay_board
 from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.safety import is_certain_death, write_safe_moves
-from envs.battlesnake.settings import Settings
+from envs.battlesnake.settings import STANDARD_MAP, Settings
 from envs.battlesnake.state import ALIVE, State, head_cell, is_alive, step_offsets
 from envs.errors import ConfigError, InvalidActionError, UnknownNameError
 
@@ -111,7 +111,7 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._chunks = _split(num_games, num_threads)
         self._pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
         self._function_returns = np.zeros(self.num_envs)
-        self._fused = maps.user_map(chosen.map) is None and isinstance(self.observation, EgocentricPlanes)
+        self._fused = chosen.map == STANDARD_MAP and isinstance(self.observation, EgocentricPlanes)
         self._seed = seed
         self._started = False
 
@@ -175,7 +175,7 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._function_returns[ended] = 0.0
 
     def _advance_in_phases(self, actions: np.ndarray) -> None:
-        """`_advance_boards` for maps and observation types that are not compiled into it."""
+        """`_advance_boards` for other maps and for observation types that are not compiled into it."""
         s, r, view, rows = self.state.arrays, self._rules, self._view, self._rows
         _play_boards(s, r, view, rows, self._weights, actions)
         maps.update(self.state, np.arange(self.num_games))
@@ -245,10 +245,10 @@ def _split(num_games: int, parts: int) -> list[tuple[int, int]]:
 
 @kernel
 def _advance_boards(s, r, view, rows, weights, actions, max_turns, first, last):
-    """One turn of boards first..last - 1: moves, rules, pay, map, endings, new games, and what all rows see then."""
+    """One turn of boards first..last - 1 of the standard map: moves, rules, pay, map, endings, new games, and what all rows see then."""
     for b in range(first, last):
         _play_board(s, b, r, view, rows, weights, actions)
-        maps.update_board(s, b, r)
+        maps.update_standard(s, b, r)
         _close_board(s, b, r, rows, max_turns)
         for row in range(b * s.cause.shape[1], (b + 1) * s.cause.shape[1]):
             if rows.terminated[row] or rows.truncated[row]:
@@ -256,7 +256,7 @@ def _advance_boards(s, r, view, rows, weights, actions, max_turns, first, last):
                 paint_observation(s, b, row % s.cause.shape[1], r, view, rows.final_pictures, row, rows.things, b)
         if rows.restart[b]:
             empty_board(s, b)
-            maps.set_up_board(s, b, r)
+            maps.set_up_standard(s, b, r)
             initialise_board(s, b, r)
             s.game[b] += 1
         _show_board(s, b, r, view, rows, True)

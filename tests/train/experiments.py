@@ -7,7 +7,9 @@ from typing import Any
 from train.config import Experiment
 
 
-def toy(world: str, *, steps: int = 20_000, num_env_runners: int = 0, options: dict[str, Any] | None = None, **ppo: Any) -> Experiment:
+def toy(
+    world: str, *, steps: int = 20_000, num_env_runners: int = 0, options: dict[str, Any] | None = None, **ppo: Any
+) -> Experiment:
     """An experiment on a world of `tests.train.worlds`."""
     return Experiment.from_dict(
         {

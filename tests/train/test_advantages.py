@@ -6,7 +6,7 @@ from train.advantages import gae
 
 
 def by_definition(episodes, gamma, gae_lambda):
-    """Equation 16 of arXiv 1506.02438 as a double sum: A_t = sum_l (gamma lambda)^l delta_{t+l}, episode by episode, float64."""
+    """Equation 16 of arXiv 1506.02438 as a sum: A_t = sum_l (gamma lambda)^l delta_{t+l}, episode by episode, float64."""
     out = {}
     for entries, rewards, values, bootstrap in episodes:
         following = [*values[1:], bootstrap]

@@ -46,6 +46,8 @@ def test_a_cut_episode_is_worth_what_its_final_observation_promises(one_ray):
 def test_actions_are_drawn_with_the_networks_probabilities(one_ray):
     """Chi-square against the stored log-probabilities, by action, over one observation (the bandit's never changes)."""
     played = runner("masked-bandit")
+    with torch.no_grad():
+        played.module.network.heads.actor.bias += torch.tensor([0.0, 0.5, 1.0, 2.0])
     (fragment,) = played.sample(num_timesteps=100)
     mask, actions = fragment.columns["action_mask"], fragment.columns["actions"]
     assert mask[np.arange(len(actions)), actions].all()

@@ -17,7 +17,13 @@ def test_shipped_experiments_load_and_survive_a_round_trip(name):
 def test_overrides_are_converted_to_the_type_of_their_key():
     experiment = Experiment.load(
         "battlesnake-ppo",
-        ["ppo.learning_rate=3e-4", "ppo.num_steps=1e2", "ppo.target_kl=null", "env.options.num_games=8", "budget.max_minutes=2"],
+        [
+            "ppo.learning_rate=3e-4",
+            "ppo.num_steps=1e2",
+            "ppo.target_kl=null",
+            "env.options.num_games=8",
+            "budget.max_minutes=2",
+        ],
     )
     assert experiment.ppo.learning_rate == 3e-4
     assert experiment.ppo.num_steps == 100
@@ -42,7 +48,17 @@ def test_unknown_keys_and_names_are_refused_with_the_nearest(override, message):
 
 @pytest.mark.parametrize(
     "override",
-    ["ppo.num_steps=many", "ppo.num_steps=0", "ppo.gamma=1.5", "ppo.anneal_lr=2", "ppo=3", "seed=-1", "no-equals", "name=a/b", "ppo.clip_coef=[1]"],
+    [
+        "ppo.num_steps=many",
+        "ppo.num_steps=0",
+        "ppo.gamma=1.5",
+        "ppo.anneal_lr=2",
+        "ppo=3",
+        "seed=-1",
+        "no-equals",
+        "name=a/b",
+        "ppo.clip_coef=[1]",
+    ],
 )
 def test_values_of_the_wrong_type_or_range_are_refused(override):
     with pytest.raises(ConfigError, match=override.split("=")[0].replace(".", r"\.")):

@@ -10,7 +10,9 @@ from train.fragment import Fragment
 
 
 def fragment(first, last):
-    return Fragment({"obs": np.arange(first, last, dtype=np.uint8)[:, None], "advantages": np.arange(first, last, dtype=np.float32)}, 50)
+    return Fragment(
+        {"obs": np.arange(first, last, dtype=np.uint8)[:, None], "advantages": np.arange(first, last, dtype=np.float32)}, 50
+    )
 
 
 def test_rllib_takes_it_for_one_leaf():

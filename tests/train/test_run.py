@@ -100,7 +100,12 @@ if __name__ == "__main__":
 def test_a_killed_process_leaves_a_run_that_can_be_resumed(one_ray, tmp_path, number):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
     child = subprocess.Popen(
-        [sys.executable, "-c", _CHILD % str(tmp_path)], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, "-c", _CHILD % str(tmp_path)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     try:
         deadline = time.monotonic() + 240
@@ -116,7 +121,7 @@ def test_a_killed_process_leaves_a_run_that_can_be_resumed(one_ray, tmp_path, nu
     if number == signal.SIGINT:
         assert child.returncode == 0, output
         assert f"procsnake train --resume {run}" in output
-    newest, counters = RunFolder(run).newest_checkpoint()
+    _, counters = RunFolder(run).newest_checkpoint()
     resumed = train(resume=run, on_iteration=lambda row: True)
     assert resumed.metrics["agent_steps"] == counters["agent_steps"] + 1024
     iterations = [int(row["iteration"]) for row in RunFolder(run).curve()]
@@ -125,7 +130,12 @@ def test_a_killed_process_leaves_a_run_that_can_be_resumed(one_ray, tmp_path, nu
 
 def test_mistakes_are_found_before_anything_is_written(tmp_path):
     with pytest.raises(UnknownNameError, match="Did you mean 'identity'"):
-        train(Experiment.from_dict({**toy("identity").to_dict(), "env": {"name": "identitty", "imports": ["tests.train.worlds"]}}), runs_dir=tmp_path)
+        train(
+            Experiment.from_dict(
+                {**toy("identity").to_dict(), "env": {"name": "identitty", "imports": ["tests.train.worlds"]}}
+            ),
+            runs_dir=tmp_path,
+        )
     with pytest.raises(UnknownNameError, match="Did you mean 'mlp'"):
         train(Experiment.from_dict({**toy("identity").to_dict(), "network": {"name": "mlpp"}}), runs_dir=tmp_path)
     with pytest.raises(RunError, match="no run"):
@@ -135,7 +145,7 @@ def test_mistakes_are_found_before_anything_is_written(tmp_path):
 
 def test_a_place_that_can_not_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match="file.*can't be written"):
+    with pytest.raises(RunError, match=r"file.*can't be written"):
         train(toy("identity"), runs_dir=tmp_path / "file" / "runs")
 
 

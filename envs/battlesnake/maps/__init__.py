@@ -7,9 +7,9 @@ from envs.battlesnake.maps.catalogue import (
     register_map,
     set_up,
     update,
-    user_map,
 )
 from envs.battlesnake.maps.dispatch import set_up_board, update_board
+from envs.battlesnake.maps.standard import set_up_standard, update_standard
 
 __all__ = [
     "check_board",
@@ -18,7 +18,8 @@ __all__ = [
     "register_map",
     "set_up",
     "set_up_board",
+    "set_up_standard",
     "update",
     "update_board",
-    "user_map",
+    "update_standard",
 ]

@@ -8,12 +8,20 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from envs.battlesnake.kernels import BOUNDSCHECK, allocating_kernel
+from envs.battlesnake.kernels import BOUNDSCHECK, allocating_kernel, kernel
 from envs.battlesnake.maps.dispatch import set_up_board, update_board
 from envs.battlesnake.maps.drawings import DRAWINGS, size
 from envs.battlesnake.maps.maze import SMALLEST_SIDE
-from envs.battlesnake.maps.standard import NO_FOOD_CELL, NO_START_CELL, OK, TOO_MANY_SNAKES, WRONG_SIZE
-from envs.battlesnake.settings import MAP_IDS, OFFICIAL_MAPS, Settings
+from envs.battlesnake.maps.standard import (
+    NO_FOOD_CELL,
+    NO_START_CELL,
+    OK,
+    TOO_MANY_SNAKES,
+    WRONG_SIZE,
+    set_up_standard,
+    update_standard,
+)
+from envs.battlesnake.settings import MAP_IDS, OFFICIAL_MAPS, STANDARD_MAP, Settings
 from envs.battlesnake.state import MAX_SIDE, MAX_SNAKES, MIN_SIDE, State
 from envs.errors import ConfigError, UnknownNameError
 
@@ -27,8 +35,8 @@ class Limits(NamedTuple):
     most_snakes: int = MAX_SNAKES
 
 
-class UserMap(NamedTuple):
-    """A registered map's kernels, each over many boards: (arrays, boards int64 (n,), rules)."""
+class MapKernels(NamedTuple):
+    """A map's kernels, each over many boards: (arrays, boards int64 (n,), rules)."""
 
     set_up_boards: Callable[..., int]
     """Set up empty boards; returns the largest set-up code."""
@@ -43,7 +51,7 @@ LIMITS["hz_hazard_pits"] = Limits(sizes=((11, 11),), most_snakes=4)
 LIMITS["hz_grow_box"] = LIMITS["hz_expand_box"] = Limits(smallest_side=4)
 LIMITS["solo_maze"] = Limits(smallest_side=SMALLEST_SIDE, most_snakes=1)
 
-_USER_MAPS: dict[str, UserMap] = {}
+_USER_MAPS: dict[str, MapKernels] = {}
 _SET_UP_FAILURES = {
     NO_START_CELL: "has too few start cells for {n} snakes on {size}",
     NO_FOOD_CELL: "has no room for the first food of {n} snakes on {size}",
@@ -61,9 +69,7 @@ def check_board(map: str, *, width: int, height: int, num_snakes: int) -> None:
         known = " or ".join(f"{w}x{h}" for w, h in limits.sizes)
         raise ConfigError(f"width x height is {width}x{height}; map {map!r} is made for {known} only")
     if min(width, height) < limits.smallest_side:
-        raise ConfigError(
-            f"width x height is {width}x{height}; map {map!r} needs {limits.smallest_side} or more on both sides"
-        )
+        raise ConfigError(f"width x height is {width}x{height}; map {map!r} needs {limits.smallest_side} or more on both sides")
     if num_snakes > limits.most_snakes:
         raise ConfigError(f"num_snakes is {num_snakes}; map {map!r} takes at most {limits.most_snakes}")
 
@@ -96,18 +102,12 @@ def set_up(state: State, boards: np.ndarray) -> None:
     """
     name, size_and_count = state.settings.map, (state.width, state.height, state.num_snakes)
     check_board(name, width=state.width, height=state.height, num_snakes=state.num_snakes)
-    kernels = _USER_MAPS.get(name, _OFFICIAL)
-    check_set_up(kernels.set_up_boards(state.arrays, np.asarray(boards), state.rules), name, *size_and_count)
+    check_set_up(_kernels(name).set_up_boards(state.arrays, np.asarray(boards), state.rules), name, *size_and_count)
 
 
 def update(state: State, boards: np.ndarray) -> None:
     """The map's end-of-turn update of boards (integers (n,)), official map or not; turn numbers stay."""
-    _USER_MAPS.get(state.settings.map, _OFFICIAL).update_boards(state.arrays, np.asarray(boards), state.rules)
-
-
-def user_map(name: str) -> UserMap | None:
-    """The kernels of a map added by `register_map`; None for an official one, which `set_up_board` and `update_board` run."""
-    return _USER_MAPS.get(name)
+    _kernels(state.settings.map).update_boards(state.arrays, np.asarray(boards), state.rules)
 
 
 def register_map(
@@ -123,8 +123,9 @@ def register_map(
 
     `set_up(s, b, r)` lays out a new game on the empty board b and returns 0, or another number if it can't; it places all
     snakes (one a slot). `update(s, b, r)` is the map's part at the end of a turn. Both are written with `@kernel` (or
-    `@allocating_kernel`, if they need scratch arrays) from `envs.battlesnake.kernels`, over the helpers of `envs.battlesnake.state` and `envs.battlesnake.maps.standard`, and draw
-    by `rng.draw(s.key[b], …)` only, so that games can be repeated; s is a `Boards`, r the `Rules`.
+    `@allocating_kernel`, if they need scratch arrays) from `envs.battlesnake.kernels`, over the helpers of
+    `envs.battlesnake.state` and `envs.battlesnake.maps.standard`, and draw by `rng.draw(s.key[b], …)` only, so that games
+    can be repeated; s is a `Boards`, r the `Rules`.
 
     Raises `ConfigError` if the name is an official map's or the limits are none. A user's own name can be registered anew.
     """
@@ -140,7 +141,7 @@ def register_map(
     MAP_IDS.setdefault(name, len(MAP_IDS))
 
 
-def _over_boards(set_up_one: Callable[..., int], update_one: Callable[..., None]) -> UserMap:
+def _over_boards(set_up_one: Callable[..., int], update_one: Callable[..., None]) -> MapKernels:
     """Loops over boards, compiled but not cached on disk: Numba can't know when a user's kernel has changed."""
 
     @numba.njit(nogil=True, boundscheck=BOUNDSCHECK)
@@ -155,11 +156,25 @@ def _over_boards(set_up_one: Callable[..., int], update_one: Callable[..., None]
         for b in boards:
             update_one(s, b, r)
 
-    return UserMap(set_up_boards, update_boards)
+    return MapKernels(set_up_boards, update_boards)
 
 
 @allocating_kernel
-def _set_up_boards(s, boards, r):
+def _set_up_standard_boards(s, boards, r):
+    code = 0
+    for b in boards:
+        code = max(code, set_up_standard(s, b, r))
+    return code
+
+
+@kernel
+def _update_standard_boards(s, boards, r):
+    for b in boards:
+        update_standard(s, b, r)
+
+
+@allocating_kernel
+def _set_up_official_boards(s, boards, r):
     code = 0
     for b in boards:
         code = max(code, set_up_board(s, b, r))
@@ -167,9 +182,15 @@ def _set_up_boards(s, boards, r):
 
 
 @allocating_kernel
-def _update_boards(s, boards, r):
+def _update_official_boards(s, boards, r):
     for b in boards:
         update_board(s, b, r)
 
 
-_OFFICIAL = UserMap(_set_up_boards, _update_boards)
+# Compiling all 25 maps takes a minute, so those who only play the standard one don't.
+_STANDARD = MapKernels(_set_up_standard_boards, _update_standard_boards)
+_OFFICIAL = MapKernels(_set_up_official_boards, _update_official_boards)
+
+
+def _kernels(name: str) -> MapKernels:
+    return _STANDARD if name == STANDARD_MAP else _USER_MAPS.get(name, _OFFICIAL)

@@ -6,6 +6,7 @@ light squares, flat snakes of a cell's width that run through the gaps, the dead
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from envs.battlesnake.plain import Board
@@ -156,7 +157,7 @@ def _snake(board: Board, body: list[dict[str, int]], color: Color) -> list[Any]:
 def _runs(board: Board, body: list[dict[str, int]]) -> list[list[Spot]]:
     """The body's cell centres from head to tail, repeats left out, cut in two wherever it goes across the edge."""
     runs = [[_center(board, body[0])]]
-    for before, point in zip(body, body[1:]):
+    for before, point in pairwise(body):
         if before == point:
             continue
         here, there, move = _center(board, before), _center(board, point), direction(board, before, point)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -63,7 +64,7 @@ def _paint_shape(pen: ImageDraw.ImageDraw, shape: object, scale: int) -> None:
             pen.polygon([(x * scale, y * scale) for x, y in points], fill=color)
         case Stroke(points, width, color):
             spots = [(x * scale, y * scale) for x, y in points]
-            for start, end in zip(spots, spots[1:]):
+            for start, end in pairwise(spots):
                 _bar(pen, start, end, width * scale / 2, color)
             for x, y in spots[1:-1]:
                 _disc(pen, x, y, width * scale / 2, color)

@@ -14,7 +14,7 @@ DEFAULT_CELL = 32
 
 
 def draw_svg(board: Board, *, cell: int = DEFAULT_CELL, panel: bool = False) -> str:
-    """An SVG document of a board dict in webhook form (see `envs.battlesnake.render.scene`); `cell`: a cell's side in pixels."""
+    """An SVG document of a board dict in webhook form (see `envs.battlesnake.render.scene`); `cell`: side in pixels."""
     plan = picture(board, panel=panel)
     return _document(plan, cell, _elements(plan.shapes, cell))
 

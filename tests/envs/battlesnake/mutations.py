@@ -20,7 +20,7 @@ from envs.battlesnake import maps, rng, rules, ruleset_step, setup_board
 from envs.battlesnake.compliance import check_ruleset
 from envs.battlesnake.maps import drawn, patterns, snail, spreading, standard
 from envs.battlesnake.settings import Settings
-from envs.battlesnake.state import State
+from envs.battlesnake.state import MOVE_NAMES, State
 from tests.envs.battlesnake import test_maps, test_rules, traces
 
 
@@ -96,7 +96,7 @@ MUTATIONS = [
 
 # One recorded turn in so many is played: enough for every mistake above, and done in seconds without a compiler.
 _EVERY_CROWDED, _EVERY_ON_MAPS = 9, 97
-_EVERY_ON = {"snail_mode": 4, "hz_hazard_pits": 8, "hz_castle_wall_lg": 6, "solo_maze": 10**6}
+_EVERY_ON = {"snail_mode": 4, "sinkholes": 4, "hz_hazard_pits": 8, "hz_castle_wall_lg": 6, "solo_maze": 10**6}
 
 
 class Turns(NamedTuple):
@@ -123,7 +123,9 @@ def recorded_turns():
 
 
 def is_rare(t):
-    """Two foods eaten at once, or more than two snakes dead of one meeting of heads."""
+    """A move that is none, two foods eaten at once, or more than two snakes dead of one meeting of heads."""
+    if any(move is not None and move not in MOVE_NAMES for move in t.moves):
+        return True
     pairs = list(zip(t.before["snakes"], t.stepped["snakes"], strict=True))
     lost_heads = [new["body"][0] for old, new in pairs if new["eliminatedCause"] == "head-collision" != old["eliminatedCause"]]
     return any(len(new["body"]) > len(old["body"]) + 1 for old, new in pairs) or any(

@@ -120,7 +120,7 @@ def test_a_broken_ruleset_is_named():
         move_snakes(s, b, r, moves)
         reduce_health(s, b)
 
-    with pytest.raises(ComplianceError, match="occupied has entries off the 11x11 board|health leaves"):
+    with pytest.raises(ComplianceError, match=r"occupied has entries off the 11x11 board|health leaves"):
         check_ruleset(immortal, num_games=2)
 
 

@@ -83,7 +83,6 @@ def check_food(before, after, map_name, settings):
     assert set(new) <= free_cells(before, map_name)
 
 
-
 def minus(after, before):
     """Cells that a map added and cells that it took away, with repeats."""
     gained, lost = points(after), points(before)
@@ -121,7 +120,8 @@ def check_royale(width, height, moves, hazards):
         return
     xs, ys = {x for x, _ in open_cells}, {y for _, y in open_cells}
     assert len(open_cells) == len(xs) * len(ys)
-    assert max(xs) - min(xs) + 1 == len(xs) and max(ys) - min(ys) + 1 == len(ys)
+    assert max(xs) - min(xs) + 1 == len(xs)
+    assert max(ys) - min(ys) + 1 == len(ys)
     assert (width - len(xs)) + (height - len(ys)) == moves
 
 
@@ -152,7 +152,8 @@ def check_scatter(width, height, added):
 
 def check_grow_box(width, height, added):
     (first,), _ = added[1]
-    assert 2 <= first[0] <= width - 2 and 2 <= first[1] <= height - 2
+    assert 2 <= first[0] <= width - 2
+    assert 2 <= first[1] <= height - 2
     left, bottom, right, top = *first, *first
     for turn, (cells, full) in added.items():
         if turn == 1 or turn % 12 != 1 or full or not (left or bottom or right < width - 1 or top < height - 1):
@@ -180,7 +181,8 @@ def check_expand_box(width, height, added):
     if not added[1][0]:
         return  # the first cell lies above a board that is lower than wide
     (first,), _ = added[1]
-    assert 2 <= first[0] <= width - 2 and 2 <= first[1] <= width - 2
+    assert 2 <= first[0] <= width - 2
+    assert 2 <= first[1] <= width - 2
     for turn, (cells, full) in added.items():
         due = turn % 20 == 1 and not full
         assert cells == (ring(first, turn // 20, width, height) if due else [])
@@ -190,7 +192,8 @@ def check_expand_scatter(width, height, added):
     if not added[1][0]:
         return
     (first,), _ = added[1]
-    assert first[0] >= 1 and first[1] >= 1
+    assert first[0] >= 1
+    assert first[1] >= 1
     order = [cell for d in range(max(width, height)) for cell in ring(first, d, width, height)]
     distance = [max(abs(x - first[0]), abs(y - first[1])) for x, y in order]
     used = []
@@ -270,9 +273,8 @@ def quadrants_of(width):
     near, far = width // 2 // 3, width // 2 - width // 2 // 3
     corner = [(x, y) for x in (near, far) for y in (near, far)]
     flip = width - 1
-    return [corner, [(flip - x, y) for x, y in corner], [(x, flip - y) for x, y in corner]] + [
-        [(flip - x, flip - y) for x, y in corner]
-    ]
+    across, up = [(flip - x, y) for x, y in corner], [(x, flip - y) for x, y in corner]
+    return [corner, across, up, [(flip - x, flip - y) for x, y in corner]]
 
 
 def check_round_robin(heads, lists):
@@ -288,9 +290,9 @@ def check_standard_start(heads, width, height):
         low, mid, high = 1, (width - 1) // 2, width - 2
         corners = {(low, low), (low, high), (high, low), (high, high)}
         middles = {(low, mid), (mid, low), (mid, high), (high, mid)}
-        assert set(heads[:4]) <= corners and set(heads[4:]) <= middles or (
-            set(heads[:4]) <= middles and set(heads[4:]) <= corners
-        )
+        first, second = (corners, middles) if heads[0] in corners else (middles, corners)
+        assert set(heads[:4]) <= first
+        assert set(heads[4:]) <= second
     elif width == height >= 11:
         check_round_robin(heads, quadrants_of(width))
     else:
@@ -310,7 +312,8 @@ def check_start(map_name, heads, width, height):
         pool = [tuple(c) for group in groups[:num_groups] for c in group]
         shuffled = heads[:4] if fixed else heads
         assert len(set(heads)) == len(heads)
-        assert set(shuffled) <= set(pool) and heads[len(shuffled) :] == fixed[: len(heads) - len(shuffled)]
+        assert set(shuffled) <= set(pool)
+        assert heads[len(shuffled) :] == fixed[: len(heads) - len(shuffled)]
 
 
 def diagonals(head, width, height, taken):
@@ -382,9 +385,7 @@ def test_recorded_set_ups_and_ours_satisfy_the_facts(map_name):
             ids = [str(i) for i in range(num_snakes)]
             for seed in range(4):
                 settings = {"minimumFood": seed % 2, "shrinkEveryNTurns": 5}
-                board = setup_board(
-                    map=map_name, width=width, height=height, snake_ids=ids, settings=settings, seed=seed
-                )
+                board = setup_board(map=map_name, width=width, height=height, snake_ids=ids, settings=settings, seed=seed)
                 check_laid_out(map_name, board, settings)
 
 

@@ -55,8 +55,16 @@ def heads(state, slot=0):
 
 @pytest.mark.parametrize(
     ("map_name", "chance", "percent"),
-    [("standard", 15, 14), ("standard", 50, 49), ("standard", 100, 99), ("standard", 2, 1), ("hz_rivers_bridges", 15, 14)]
-    + [("arcade_maze", 15, 16), ("arcade_maze", 1, 2), ("arcade_maze", 60, 61)],
+    [
+        ("standard", 15, 14),
+        ("standard", 50, 49),
+        ("standard", 100, 99),
+        ("standard", 2, 1),
+        ("hz_rivers_bridges", 15, 14),
+        ("arcade_maze", 15, 16),
+        ("arcade_maze", 1, 2),
+        ("arcade_maze", 60, 61),
+    ],
 )
 def test_chance_of_food(map_name, chance, percent):
     state = laid_out(map_name, food_spawn_chance=chance)
@@ -129,7 +137,6 @@ def test_royale_takes_all_sides_alike():
     assert_uniform(state.arrays.hazards, 4)
 
 
-
 def test_castle_and_arcade_feed_their_spots_alike():
     assert_uniform(np.nonzero(updated(laid_out("hz_castle_wall_lg"), turn=10).arrays.food)[1], 16)
     arcade = updated(laid_out("arcade_maze", food_spawn_chance=99))
@@ -147,8 +154,13 @@ def test_pools_are_chosen_and_vanish_alike():
 
 @pytest.mark.parametrize(
     ("map_name", "turn", "cells"),
-    [("hz_spiral", 2, 5 * 5), ("hz_scatter", 1, 121), ("hz_grow_box", 0, 8 * 8), ("hz_expand_box", 0, 8 * 8)]
-    + [("hz_expand_scatter", 0, 10 * 10)],
+    [
+        ("hz_spiral", 2, 5 * 5),
+        ("hz_scatter", 1, 11 * 11),
+        ("hz_grow_box", 0, 8 * 8),
+        ("hz_expand_box", 0, 8 * 8),
+        ("hz_expand_scatter", 0, 10 * 10),
+    ],
 )
 def test_where_hazards_begin_to_spread(map_name, turn, cells):
     state = updated(laid_out(map_name), turn)

@@ -13,7 +13,7 @@ def ids(num_snakes):
 
 
 def test_an_unknown_map_is_answered_with_the_nearest_names():
-    with pytest.raises(UnknownNameError, match="unknown map 'hz_spirall'. Did you mean 'hz_spiral'"):
+    with pytest.raises(UnknownNameError, match=r"unknown map 'hz_spirall'\. Did you mean 'hz_spiral'"):
         setup_board(map="hz_spirall")
     with pytest.raises(UnknownNameError, match="Did you mean 'arcade_maze'"):
         maps.check_board("arcade_maz", width=19, height=21, num_snakes=1)
@@ -84,6 +84,8 @@ def test_scatter_has_no_more_to_do_once_all_cells_are_used():
 def test_royale_rules_wipe_a_snails_trail_too():
     board = {"width": 7, "height": 7, "turn": 3, "food": [], "hazards": [{"x": 2, "y": 9}, {"x": 2, "y": 2}]}
     body = [{"x": 4, "y": 4}, {"x": 4, "y": 3}]
-    board["snakes"] = [{"id": i, "health": 50, "body": [{"x": p["x"] + k, "y": p["y"]} for p in body]} for k, i in enumerate("ab")]
+    board["snakes"] = [
+        {"id": i, "health": 50, "body": [{"x": p["x"] + k, "y": p["y"]} for p in body]} for k, i in enumerate("ab")
+    ]
     _, after = ruleset_step(board, ["up", "up"], ruleset="royale", settings={"shrinkEveryNTurns": 99})
     assert after["hazards"] == []

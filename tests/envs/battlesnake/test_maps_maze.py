@@ -57,7 +57,8 @@ def check_level(board, level):
     inside = {(x, y) for x in range(left, left + side) for y in range(bottom, bottom + side)}
     outside = {(x, y) for x in range(board["width"]) for y in range(1, board["height"])} - inside
     assert level_of(board) == level
-    assert set(hazards.values()) <= {1} and outside <= set(hazards)
+    assert set(hazards.values()) <= {1}
+    assert outside <= set(hazards)
     walls = {(x - left, y - bottom) for x, y in set(hazards) & inside}
     assert is_division(walls, (0, 0, side - 1, side - 1), set(), set(), side)
     (snake,) = board["snakes"]
@@ -81,8 +82,10 @@ def check_food(board, level):
     left, bottom, side = square(board, level)
     assert len(board["food"]) <= 1
     for x, y in points(board["food"]):
-        assert left <= x < left + side and bottom <= y < bottom + side
-        assert (x, y) not in points(board["hazards"]) and (x, y) not in points(board["snakes"][0]["body"])
+        assert left <= x < left + side
+        assert bottom <= y < bottom + side
+        assert (x, y) not in points(board["hazards"])
+        assert (x, y) not in points(board["snakes"][0]["body"])
         assert distance_to_head(board, (x, y)) >= min(5, side // 2)
 
 
@@ -98,7 +101,8 @@ def check_update(before, after):
         return True
     ((food, _),) = points(before["food"]).items()
     evil = level - 5 > min(before["width"], before["height"] - 2) - 7
-    assert after["snakes"] == before["snakes"] and points(after["hazards"]) == points(before["hazards"])
+    assert after["snakes"] == before["snakes"]
+    assert points(after["hazards"]) == points(before["hazards"])
     if evil and distance_to_head(before, food) < 5:
         check_food(after, level)
     else:

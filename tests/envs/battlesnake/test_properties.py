@@ -52,7 +52,7 @@ def random_body(rng, state, board, slot):
     taken, body = state.arrays.occupied[board], []
     free = [(x, y) for x in range(state.width) for y in range(state.height) if not taken[state.cell(x, y)]]
     here = free[rng.integers(len(free))]
-    for _ in range(rng.integers(1, 12)):
+    for _ in range(rng.integers(1, 1 + min(12, state.width * state.height // state.num_snakes))):
         body.append(here)
         x, y = here
         around = [(x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1)]
@@ -130,5 +130,6 @@ def test_no_index_is_out_of_range():
         return  # this is that run
     mixing = "ignore:overflow encountered:RuntimeWarning:envs.battlesnake.rng"  # what the mixer is made of; nobody else may
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "any_"]
-    run = subprocess.run([*command, "-W", "error", "-W", mixing], cwd=ROOT, env=os.environ | checked, capture_output=True, text=True, check=False)
+    command += ["-W", "error", "-W", mixing]
+    run = subprocess.run(command, cwd=ROOT, env=os.environ | checked, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout[-3000:]

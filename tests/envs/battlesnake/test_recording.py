@@ -117,10 +117,9 @@ def test_others_can_read_ours_without_the_extras(trace, tmp_path):
 def test_a_game_that_broke_off_leaves_no_finished_file_but_can_be_read(trace, tmp_path):
     game, boards, _ = trace
     target = tmp_path / "game.jsonl"
-    with pytest.raises(KeyboardInterrupt), Recorder(target, game) as recorder:
+    with Recorder(target, game) as recorder:
         for board in boards[:5]:
             recorder.turn(_request(game, board))
-        raise KeyboardInterrupt
     part = tmp_path / "game.jsonl.part"
     assert not target.exists()
     part.write_text(part.read_text()[:-30])
@@ -181,21 +180,20 @@ def test_a_missing_file_and_a_missing_turn_are_refused_in_words(official, tmp_pa
         official.board(144)
 
 
-def _run(text, tmp_path):
-    path = tmp_path / "test_position.py"
-    path.write_text(text)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(path)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
-
-
 def test_to_test_gives_a_test_that_passes_for_a_good_move_and_fails_for_a_bad_one(official, tmp_path):
     pytest.importorskip("agents.heuristics.flood_fill")
-    recording = Recording(official.game, official.requests[:20])
-    move = recording.decisions(5)[recording.boards()[0]["snakes"][0]["id"]]["move"]
-    good = to_test(recording, 5, snake="b", allowed=["up", "down", "left", "right"])
-    assert "passed" in _run(good, tmp_path).stdout
-    impossible = to_test(recording, 5, snake="b").replace(f"ALLOWED = {[move]!r}", "ALLOWED = ['nowhere']")
-    assert "1 failed" in _run(impossible, tmp_path).stdout
+    good = to_test(official, 5, snake="b", allowed=["up", "down", "left", "right"])
+    (tmp_path / "test_good.py").write_text(good)
+    (tmp_path / "test_bad.py").write_text(good.replace("ALLOWED = ['down', 'left', 'right', 'up']", "ALLOWED = []"))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
+    assert "1 failed, 1 passed" in shown
+    assert "test_bad.py::test_turn_5" in shown
+
+
+def test_to_test_asks_for_the_recorded_move_of_a_snake_that_lived(official):
+    played = official.decisions(5)[official.board(5)["snakes"][0]["id"]]["move"]
+    assert f"ALLOWED = {[played]!r}" in to_test(official, 5, snake="b")
 
 
 def test_to_test_asks_for_another_move_where_the_recorded_one_killed(trace, tmp_path):

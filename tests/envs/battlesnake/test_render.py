@@ -71,7 +71,7 @@ def test_a_start_stack_is_a_head_looking_up():
 
 def test_bodies_run_across_the_edge_of_a_wrapped_board():
     lines = draw_board(_board(_snake("a", (0, 1), (5, 1), (5, 0), (5, 3))), color=False).split("\n")
-    assert [line[:14] for line in lines[1:5]] == ["│· · · · · a↓│", "│· · · · · · │", "│A▶· · · · a→│", "│· · · · · a↑│"]
+    assert [line[:14] for line in lines[1:5]] == ["│· · · · · a↑│", "│· · · · · · │", "│A▶· · · · a→│", "│· · · · · a↑│"]
 
 
 def test_names_cannot_smuggle_control_characters_into_the_terminal():

@@ -1,0 +1,78 @@
+"""An answer in time, whatever the agent does."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+
+import numpy as np
+
+from agents.agent import Agent, Decision
+from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.state import State, head_cell, step_offsets
+from envs.battlesnake.webhook import Turn
+
+log = logging.getLogger(__name__)
+
+MIN_TIMEOUT_MS, MAX_TIMEOUT_MS = 100, 10_000
+
+
+class Decider:
+    """Asks an agent for a move, waits no longer than the game allows, and answers for it if it fails.
+
+    An agent gets the game's time-out, limited to 100..10 000 ms, less `margin_ms` for the network. If it raises, overruns, or if
+    `max_concurrent` earlier calls are still running (an agent that hangs can't be stopped, only left behind), the answer is
+    `safest_move`.
+    """
+
+    def __init__(self, agent: Agent, *, margin_ms: int = 80, max_concurrent: int = 8) -> None:
+        self.agent, self.margin_ms = agent, margin_ms
+        self._pool = ThreadPoolExecutor(max_concurrent, thread_name_prefix="agent")
+        self._free = threading.BoundedSemaphore(max_concurrent)
+
+    def decide(self, turn: Turn) -> Decision:
+        """The agent's decision, or the safest move with the reason in `note["fallback"]`."""
+        budget = (min(MAX_TIMEOUT_MS, max(MIN_TIMEOUT_MS, turn.timeout_ms)) - self.margin_ms) / 1000
+        deadline = time.monotonic() + budget
+        if not self._free.acquire(blocking=False):
+            return self._fall_back(turn, "all of its calls are still running")
+        call = self._pool.submit(self.agent.act, turn.state, turn.you, deadline)
+        call.add_done_callback(lambda _: self._free.release())
+        return self._answer(call, turn, budget)
+
+    def _answer(self, call: Future[Decision], turn: Turn, budget: float) -> Decision:
+        try:
+            decision = call.result(timeout=budget)
+        except FutureTimeoutError:
+            return self._fall_back(turn, f"no answer within {budget * 1000:.0f} ms")
+        except Exception as error:
+            log.exception("agent %s failed in game %s, turn %d", self.agent.name, turn.game_id, turn.number)
+            return self._fall_back(turn, type(error).__name__)
+        if decision.move not in range(4):
+            return self._fall_back(turn, f"move {decision.move!r} is none")
+        return decision
+
+    def _fall_back(self, turn: Turn, why: str) -> Decision:
+        log.warning("answering for agent %s in game %s, turn %d: %s", self.agent.name, turn.game_id, turn.number, why)
+        return Decision(safest_move(turn.state, turn.you), note={"fallback": why})
+
+
+def safest_move(state: State, you: int) -> int:
+    """Of the moves that are not certain death, the one whose cell has the most free neighbours; the first of equals."""
+    arrays, rules = state.arrays, state.rules
+    safe = safe_moves(state, np.array([0]), np.array([you]))[0]
+    offsets = step_offsets(rules.width)
+    head = int(head_cell(arrays, 0, you))
+
+    def free(cell: int) -> bool:
+        return not arrays.occupied[0, cell] and (rules.wrapped or arrays.opposite[cell] == cell)
+
+    def room(move: int) -> int:
+        target = head + offsets[move]
+        target = int(arrays.opposite[target]) if rules.wrapped else target
+        return sum(free(int(arrays.opposite[target + o]) if rules.wrapped else target + o) for o in offsets)
+
+    return max(np.flatnonzero(safe).tolist(), key=lambda move: room(move) if safe.sum() > 1 else 0)

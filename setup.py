@@ -1,0 +1,34 @@
+"""Metadata, dependencies and the console script of procsnake. Ranges here; the exact, tried versions in constraints.txt."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+SERVE = ["flask>=3.1,<4", "waitress>=3.0,<4", "onnxruntime>=1.20"]
+TRAIN = ["ray[rllib]==2.60.*", "torch==2.13.0", "onnx>=1.17", "safetensors>=0.5", "tensorboardX>=2.6", "pyarrow>=17,<26"]
+TEST = ["pytest>=8", "hypothesis>=6", "scipy>=1.11", "ruff>=0.8"]
+GYMS = ["pettingzoo>=1.27"]
+
+setup(
+    name="procsnake",
+    version="0.1.0",
+    description="Train agents for Battlesnake and Procgen, and enter them",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10,<3.14",
+    packages=find_packages(include=["envs*", "agents*", "train*", "serve*"]),
+    py_modules=["procsnake"],
+    package_data={"envs.battlesnake.maps": ["*.json"], "train": ["experiments/*.yaml"], "envs": ["py.typed"]},
+    install_requires=["numpy>=1.26,<2", "numba>=0.61", "gymnasium>=1.2,<2", "pyyaml>=6", "rich>=13", "pillow>=10"],
+    extras_require={
+        "serve": SERVE,
+        "train": TRAIN,
+        "pettingzoo": GYMS,
+        "dev": [*SERVE, *TRAIN, *GYMS, *TEST],
+    },
+    entry_points={
+        "console_scripts": ["procsnake=procsnake:main"],
+        "gym.envs": ["__root__=envs.gym_registration:register_old_gym"],
+    },
+)
