@@ -96,7 +96,10 @@ def _snake_routes(name: str, decider: Decider, look: Look) -> Blueprint:
 
 
 def _body() -> dict[str, Any]:
-    body = request.get_json(force=True, silent=True)
+    try:
+        body = request.get_json(force=True, silent=True)
+    except RecursionError:
+        body = None
     if not isinstance(body, dict):
         raise WebhookError("the body is not a JSON object; an engine sends one with game, turn, board and you")
     return body

@@ -105,6 +105,13 @@ class Referee:
 
     def play(self) -> Iterator[Frame]:
         """Play to the end; yields the first board and the board after every turn."""
+        try:
+            yield from self._play()
+        finally:
+            for snake in self._remote.values():
+                snake.close()
+
+    def _play(self) -> Iterator[Frame]:
         for snake in self._remote.values():
             snake.check()
         running = start_games(self.state)
@@ -234,12 +241,17 @@ class RemoteSnake:
             if response.status != 200:
                 raise ValueError(f"HTTP status {response.status}")
         except BaseException:
-            connection.close()
-            self._connection = None
+            self.close()
             raise
         finally:
             watchdog.cancel()
         return answer
+
+    def close(self) -> None:
+        """Close the kept connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     @staticmethod
     def _cut(connection: http.client.HTTPConnection) -> None:

@@ -1,0 +1,135 @@
+"""The webhook's JSON against requests that the official engine sent, and against what other engines may send."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.webhook import WebhookError, game_object, move_request, read_move_request
+from tests.envs.battlesnake.positions import board, living, random_games
+from tests.envs.battlesnake.traces import DATA
+
+
+def recorded():
+    game, *requests, result = (json.loads(line) for line in (DATA / "cli-output-example.jsonl").read_text().splitlines())
+    assert "isDraw" in result
+    return game, requests
+
+
+def written_back(request):
+    """The request, read into a state and written from it."""
+    turn = read_move_request(request)
+    by_id = {snake["id"]: snake for snake in [*request["board"]["snakes"], request["you"]]}
+    slots = [by_id[snake_id] for snake_id in turn.ids]
+    return move_request(
+        turn.state,
+        0,
+        game=request["game"],
+        ids=turn.ids,
+        names=turn.names,
+        you=turn.you,
+        latencies=[snake["latency"] for snake in slots],
+        customizations=[snake["customizations"] for snake in slots],
+    )
+
+
+def sorted_points(request):
+    request = copy.deepcopy(request)
+    for key in ("food", "hazards"):
+        request["board"][key].sort(key=lambda p: (p["x"], p["y"]))
+    return request
+
+
+def test_every_recorded_request_round_trips():
+    _, requests = recorded()
+    compared = 0
+    for request in requests:
+        if any(snake["id"] == request["you"]["id"] for snake in request["board"]["snakes"]):
+            assert written_back(request) == sorted_points(request)
+            compared += 1
+    assert compared > 50
+
+
+def test_the_recorded_game_object_is_the_one_we_write():
+    game, _ = recorded()
+    settings = read_move_request(recorded()[1][0]).state.settings
+    assert game_object(settings, game["id"], timeout_ms=game["timeout"]) == game
+
+
+def test_y_grows_upwards():
+    """A head one below the upper edge may go up once; read upside down it would be at the lower edge."""
+    request = plain_request(board(7, 7, [(3, 5), (3, 4), (3, 3)], [(0, 0), (1, 0), (2, 0)]))
+    turn = read_move_request(request)
+    assert turn.state.body(0, 0)[0] == (3, 5)
+    request["you"]["body"] = request["board"]["snakes"][0]["body"] = [{"x": 3, "y": 6}, {"x": 3, "y": 5}, {"x": 3, "y": 4}]
+    up, down, left, right = safe_moves(read_move_request(request).state, np.array([0]), np.array([0]))[0]
+    assert (up, down, left, right) == (False, False, True, True)
+
+
+def plain_request(state, you=0, **game):
+    ids = [f"s{i}" for i in range(state.num_snakes)]
+    return move_request(state, 0, game=game_object(state.settings, "g") | game, ids=ids, names=ids, you=you)
+
+
+@pytest.mark.parametrize("game", [{}, {"ruleset": "royale", "shrink_every_n_turns": 2}, {"map": "snail_mode"}], ids=str)
+def test_played_states_round_trip(game):
+    for state in random_games(num_boards=2, turns=30, **game):
+        boards, slots = living(state)
+        for b, slot in list(zip(boards, slots, strict=True))[:2]:
+            ids = [f"s{i}" for i in range(4)]
+            request = move_request(state, b, game=game_object(state.settings, "g"), ids=ids, names=ids, you=slot)
+            assert move_request(
+                (turn := read_move_request(request)).state, 0, game=request["game"], ids=turn.ids, names=turn.names, you=turn.you
+            ) == request  # fmt: skip
+
+
+def test_other_engines_are_understood():
+    state = board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)])
+    request = plain_request(state, map="", timeout=0)
+    request["board"]["snakes"].insert(0, {"id": "dead", "health": 0, "body": [{"x": -1, "y": 3}, {"x": 0, "y": 3}]})
+    request["board"]["hazards"] = [{"x": 2, "y": 9}, {"x": 6, "y": 6}, {"x": 6, "y": 6}]
+    request["game"]["ruleset"] = {"name": "squad", "unknown": 1}
+    request["board"]["unknown"] = request["unknown"] = {"deep": [1]}
+    turn = read_move_request(request)
+    assert turn.ids == ["s0", "s1"]
+    assert turn.timeout_ms == 500
+    assert (turn.state.settings.ruleset, turn.state.settings.map) == ("standard", "standard")
+    assert turn.state.arrays.hazards[0, turn.state.cell(6, 6)] == 2
+
+
+def test_you_are_taken_from_you_alone():
+    request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)]))
+    request["board"]["snakes"] = request["board"]["snakes"][1:]
+    turn = read_move_request(request)
+    assert turn.ids == ["s1", "s0"]
+    assert turn.you == 1
+    assert turn.state.body(0, 1)[0] == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda r: r.pop("you"), "you is NoneType"),
+        (lambda r: r["board"].update(width=2), "board.width is 2"),
+        (lambda r: r["board"].update(height=True), "board.height is True"),
+        (lambda r: r["board"].update(snakes={}), "board.snakes is dict"),
+        (lambda r: r["you"].update(health="100"), "you.health is '100'"),
+        (lambda r: r["you"].update(body=[{"x": 1.5, "y": 1}]), r"you.body\[0\].x is 1.5"),
+        (lambda r: r["you"].update(body=[{"x": 0, "y": 0}] * 200), "you.body is no list of at most 52"),
+        (lambda r: r["you"].update(body=[]), "you is dead"),
+        (lambda r: r["board"].update(food=[{"x": 1}]), r"board.food\[0\].y is None"),
+        (lambda r: r["board"].update(snakes=r["board"]["snakes"] * 40), "at most 16"),
+        (lambda r: r["game"].update(id=7), "game.id is 7"),
+        (lambda r: r["game"]["ruleset"]["settings"].update(hazardDamagePerTurn=10**9), "hazardDamagePerTurn is 1000000000"),
+    ],
+    ids=str,
+)
+def test_what_no_engine_sends_is_refused_by_field(change, named):
+    request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)]))
+    change(request)
+    with pytest.raises(WebhookError, match=named):
+        read_move_request(request)
