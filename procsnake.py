@@ -252,7 +252,7 @@ the run lies in {run}
   checkpoints/      to go on from
   bundle/           the exported policy: ONNX, weights, card.json
   evaluation.json   the win rates above
-  {record.relative_to(run)!s:<17} the game you just saw
+  replays/          {record.name}: the game you just saw
 
 next
   procsnake serve {run}                          enter it: give the arena your server's URL
@@ -318,7 +318,9 @@ def _play_over_http(run: Path, delay: float) -> Path:
     record = run / "replays" / f"{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     with running(create_app({agent.name: agent}, look=Look())) as url:
         print(f"{agent.name} is served at {url}; it meets flood, greedy and greedy")
-        _watch(Referee([url, *map(_agent, ("flood", "greedy", "greedy"))], seed=int(time.time()), recording=record), delay)
+        seats = [url, *map(_agent, ("flood", "greedy", "greedy"))]
+        names = ["yours (over HTTP)", "flood", "greedy 1", "greedy 2"]
+        _watch(Referee(seats, names=names, seed=int(time.time()), recording=record), delay)
     return record
 
 
@@ -356,7 +358,7 @@ def _agent(name: str) -> Any:
 
 
 def _is_url(text: str) -> bool:
-    return text.startswith(("http://", "https://"))
+    return "://" in text
 
 
 def _settings(options: argparse.Namespace) -> Any:

@@ -23,9 +23,9 @@ MIN_TIMEOUT_MS, MAX_TIMEOUT_MS = 100, 10_000
 class Decider:
     """Asks an agent for a move, waits no longer than the game allows, and answers for it if it fails.
 
-    An agent gets the game's time-out, limited to 100..10 000 ms, less `margin_ms` for the network. If it raises, overruns, or if
-    `max_concurrent` earlier calls are still running (an agent that hangs can't be stopped, only left behind), the answer is
-    `safest_move`.
+    An agent gets the game's time-out, limited to 100..10 000 ms, less `margin_ms` for the network. If it raises or overruns, or
+    if `max_concurrent` earlier calls are still running (an agent that hangs can't be stopped, only left behind), the answer
+    is `safest_move`.
     """
 
     def __init__(self, agent: Agent, *, margin_ms: int = 80, max_concurrent: int = 8) -> None:

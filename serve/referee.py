@@ -70,8 +70,9 @@ class Result:
 class Referee:
     """One game. `seats` are agents or URLs, in slot order; `play` plays it, then `result` tells how it ended.
 
-    With one seat the game is played solo. `recording`: a file to write the game to (`envs.battlesnake.recording`). Raises
-    `ConfigError` for settings or seats that no game can have, `SnakeUnreachableError` from `play` for a URL that doesn't answer.
+    With one seat the game is played solo. `names` by slot, all different (default: from the seats). `recording`: a file to
+    write the game to (`envs.battlesnake.recording`). Raises `ConfigError` for settings or seats that no game can have,
+    `SnakeUnreachableError` from `play` for a URL that doesn't answer.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Referee:
         timeout_ms: int = 500,
         max_turns: int = 5000,
         recording: str | os.PathLike[str] | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         chosen = settings or Settings()
         if len(seats) == 1:
@@ -94,7 +96,7 @@ class Referee:
         check_game(chosen, width=width, height=height, num_snakes=len(seats))
         self.state = State(1, width=width, height=height, num_snakes=len(seats), settings=chosen)
         self.state.seed(seed)
-        self.names = _names(seats)
+        self.names = list(names) if names else _names(seats)
         self.ids = [f"{slot}-{uuid.uuid5(uuid.NAMESPACE_URL, f'{seed}/{name}')}" for slot, name in enumerate(self.names)]
         self.result: Result | None = None
         self._seats = list(seats)

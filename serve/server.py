@@ -7,6 +7,7 @@ library call that tells which port it got. It needs no fork, so kernels and netw
 from __future__ import annotations
 
 import errno
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,22 +30,17 @@ class Server:
     """An application that is bound to its port: `url`, `run()` until interrupted, `close()`."""
 
     def __init__(self, app: Flask, host: str, port: int) -> None:
-        try:
-            self._server = waitress.create_server(
-                app,
-                host=host,
-                port=port,
-                threads=THREADS,
-                ident=None,
-                channel_timeout=60,
-                max_request_body_size=app.config["MAX_CONTENT_LENGTH"] + 1,
-                clear_untrusted_proxy_headers=True,
-            )
-        except (OSError, OverflowError) as error:
-            in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-            why = "another program listens there" if in_use else str(error)
-            raise PortInUseError(f"can't listen on {host} port {port}: {why}. Try another port, or --port 0 for any") from error
-        self.port = int(self._server.effective_port)
+        listener = _bind(host, port)
+        self._server = waitress.create_server(
+            app,
+            sockets=[listener],
+            threads=THREADS,
+            ident=None,
+            channel_timeout=60,
+            max_request_body_size=app.config["MAX_CONTENT_LENGTH"] + 1,
+            clear_untrusted_proxy_headers=True,
+        )
+        self.port = int(listener.getsockname()[1])
         self.url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{self.port}"
 
     def run(self) -> None:
@@ -60,6 +56,15 @@ class Server:
 def listen(app: Flask, *, host: str = "127.0.0.1", port: int = 0) -> Server:
     """Bind the application; port 0 is any free one. Raises `PortInUseError`."""
     return Server(app, host, port)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, OverflowError) as error:
+        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        why = "another program listens there" if in_use else str(error)
+        raise PortInUseError(f"can't listen on {host} port {port}: {why}. Try another port, or --port 0 for any") from error
 
 
 @contextmanager

@@ -186,9 +186,7 @@ class PPOLearner(PPOTorchLearner):
             for optimizer in self._named_optimizers.values():
                 self._set_optimizer_lr(optimizer, lr=self.config.lr * (1 - timesteps[FRACTION_DONE]))
 
-    def _create_iterator_if_necessary(
-        self, *, training_data: Any, num_epochs: int = 1, **_: Any
-    ) -> Iterator[MultiAgentBatch]:
+    def _create_iterator_if_necessary(self, *, training_data: Any, num_epochs: int = 1, **_: Any) -> Iterator[MultiAgentBatch]:
         """RLlib's hook for what an update goes through: here shuffled minibatches, anew in each epoch.
 
         There are always `num_minibatches` of them, so learners with unequal shares of the experience stay in step.

@@ -148,9 +148,7 @@ class Recording:
         with Recorder(path, self.game) as recorder:
             for request in self.requests:
                 recorder.turn(request)
-            return recorder.finish(
-                winner_id=result["winnerId"], winner_name=result["winnerName"], is_draw=result["isDraw"]
-            )
+            return recorder.finish(winner_id=result["winnerId"], winner_name=result["winnerName"], is_draw=result["isDraw"])
 
     @property
     def turns(self) -> list[int]:

@@ -25,9 +25,7 @@ class SingleGame:
     `UnknownNameError` for a render mode that is not one of `RENDER_MODES` or None.
     """
 
-    def __init__(
-        self, observation: EgocentricPlanes | dict[str, Any] | None, render_mode: str | None, **options: Any
-    ) -> None:
+    def __init__(self, observation: EgocentricPlanes | dict[str, Any] | None, render_mode: str | None, **options: Any) -> None:
         if render_mode not in (None, *RENDER_MODES):
             raise UnknownNameError("render mode", str(render_mode), RENDER_MODES)
         self.render_mode = render_mode

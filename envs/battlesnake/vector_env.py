@@ -245,7 +245,7 @@ def _split(num_games: int, parts: int) -> list[tuple[int, int]]:
 
 @kernel
 def _advance_boards(s, r, view, rows, weights, actions, max_turns, first, last):
-    """One turn of boards first..last - 1 of the standard map: moves, rules, pay, map, endings, new games, and what all rows see then."""
+    """One turn of boards first..last - 1 on the standard map: moves, rules, pay, endings, new games, and what all see then."""
     for b in range(first, last):
         _play_board(s, b, r, view, rows, weights, actions)
         maps.update_standard(s, b, r)

@@ -23,7 +23,9 @@ logging.getLogger("serve").setLevel(logging.CRITICAL)
 
 @pytest.fixture(scope="module")
 def client():
-    return create_app({"flood": agents.make("flood"), "raises": Raises()}, look=Look(color="#12AA33", author="me")).test_client()
+    return create_app(
+        {"flood": agents.make("flood"), "raises": Raises()}, look=Look(color="#12AA33", author="me")
+    ).test_client()
 
 
 def small_request():
@@ -67,7 +69,15 @@ def test_concurrent_games_do_not_mix(client):
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [(b"", 400), (b"[]", 400), (b"{", 400), (b"null", 400), (b'{"game": 1}', 400), (b'{"you":' * 5000, 400), (b" " * 300_000, 413)],
+    [
+        (b"", 400),
+        (b"[]", 400),
+        (b"{", 400),
+        (b"null", 400),
+        (b'{"game": 1}', 400),
+        (b'{"you":' * 5000, 400),
+        (b" " * 300_000, 413),
+    ],
     ids=["empty", "list", "cut off", "null", "no game", "deep", "large"],
 )
 def test_malformed_bodies_get_a_reason_in_json(client, body, status):
@@ -83,7 +93,9 @@ def test_unknown_paths_and_methods_answer_in_json(client):
 
 
 _leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20)
-_json = st.recursive(_leaves, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4))
+_json = st.recursive(
+    _leaves, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+)
 
 
 @st.composite

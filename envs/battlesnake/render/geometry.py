@@ -127,8 +127,7 @@ def _cell_box(board: Board, x: int, y: int, color: Color) -> Box:
 
 def _hazards(board: Board) -> list[Box]:
     return [
-        _cell_box(board, x, y, blend(_SQUARE, _HAZARD, 1 - 0.62**layers))
-        for (x, y), layers in hazard_layers(board).items()
+        _cell_box(board, x, y, blend(_SQUARE, _HAZARD, 1 - 0.62**layers)) for (x, y), layers in hazard_layers(board).items()
     ]
 
 

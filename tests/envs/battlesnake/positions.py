@@ -44,4 +44,6 @@ def board(width: int, height: int, *bodies, food=(), hazards=(), health=100, **s
         for i, (body, h) in enumerate(zip(bodies, healths, strict=True))
     ]
     points = {"food": [{"x": x, "y": y} for x, y in food], "hazards": [{"x": x, "y": y} for x, y in hazards]}
-    return state_from_board({"turn": 5, "width": width, "height": height, "snakes": snakes, **points}, settings=Settings(**settings))
+    return state_from_board(
+        {"turn": 5, "width": width, "height": height, "snakes": snakes, **points}, settings=Settings(**settings)
+    )

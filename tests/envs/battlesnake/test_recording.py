@@ -91,9 +91,7 @@ def test_a_snake_that_vanished_is_kept_as_dead_of_unknown_cause(official):
 
 def test_writing_the_official_file_again_changes_nothing(official, tmp_path):
     again = official.write(tmp_path / "copy.jsonl")
-    assert [json.loads(a) for a in again.read_text().splitlines()] == [
-        json.loads(a) for a in OFFICIAL.read_text().splitlines()
-    ]
+    assert [json.loads(a) for a in again.read_text().splitlines()] == [json.loads(a) for a in OFFICIAL.read_text().splitlines()]
 
 
 def test_what_was_recorded_is_read_back_with_the_dead(trace, tmp_path):

@@ -16,7 +16,9 @@ def play(env, turns, *, seed=0, action_seed=1):
     """Random masked actions; yields after every turn. The actions of a row depend on (row, turn) only."""
     env.restart(seed)
     for turn in range(turns):
-        noise = np.stack([np.random.default_rng((action_seed, turn, row)).random(env.action_mask.shape[1]) for row in range(env.num_envs)])
+        noise = np.stack(
+            [np.random.default_rng((action_seed, turn, row)).random(env.action_mask.shape[1]) for row in range(env.num_envs)]
+        )
         env.advance((noise * env.action_mask).argmax(axis=1))
         yield turn
 

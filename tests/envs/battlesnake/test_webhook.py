@@ -82,9 +82,9 @@ def test_played_states_round_trip(game):
         for b, slot in list(zip(boards, slots, strict=True))[:2]:
             ids = [f"s{i}" for i in range(4)]
             request = move_request(state, b, game=game_object(state.settings, "g"), ids=ids, names=ids, you=slot)
-            assert move_request(
-                (turn := read_move_request(request)).state, 0, game=request["game"], ids=turn.ids, names=turn.names, you=turn.you
-            ) == request  # fmt: skip
+            turn = read_move_request(request)
+            again = move_request(turn.state, 0, game=request["game"], ids=turn.ids, names=turn.names, you=turn.you)
+            assert again == request
 
 
 def test_other_engines_are_understood():

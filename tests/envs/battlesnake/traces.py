@@ -56,8 +56,7 @@ def _apply(board: dict[str, Any], change: dict[str, Any] | None) -> dict[str, An
     if "snakes" in change:
         old = board["snakes"] or [None] * len(change["snakes"])
         change["snakes"] = [
-            kept if new is None else _snake(i, new)
-            for i, (kept, new) in enumerate(zip(old, change["snakes"], strict=True))
+            kept if new is None else _snake(i, new) for i, (kept, new) in enumerate(zip(old, change["snakes"], strict=True))
         ]
     return board | change
 
