@@ -12,10 +12,10 @@ play: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest
 
 test-long: $(INSTALLED)
-	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest -m long
+	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest tests/envs/battlesnake/test_properties.py
 
 $(INSTALLED): setup.py constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 10) <= sys.version_info[:2] <= (3, 13) else "procsnake needs Python 3.10 to 3.13; say which: make PYTHON=python3.11 …")'
