@@ -8,6 +8,11 @@ SERVE = ["flask>=3.1,<4", "waitress>=3.0,<4", "onnxruntime>=1.20"]
 TRAIN = ["ray[rllib]==2.60.*", "torch==2.13.0", "onnx>=1.17", "safetensors>=0.5", "tensorboardX>=2.6", "pyarrow>=17,<26"]
 TEST = ["pytest>=8", "hypothesis>=6", "scipy>=1.11", "ruff>=0.8"]
 GYMS = ["pettingzoo>=1.27"]
+PROCGEN = [
+    'procgen==0.10.7; python_version == "3.10"',
+    'procgen-mirror==0.10.7; python_version >= "3.11" and python_version < "3.13"',
+    'procgen-gym==0.1.1; python_version >= "3.13"',
+]
 
 setup(
     name="procsnake",
@@ -25,6 +30,11 @@ setup(
         "serve": SERVE,
         "train": TRAIN,
         "pettingzoo": GYMS,
+        "procgen": PROCGEN,
+        "aws": ["boto3>=1.44,<2"],
+        "mxnet": ["mxnet==1.9.1"],
+        "tensorflow": ["tensorflow>=2.21,<2.22"],
+        "notebooks": ["jupytext>=1.16", "ipywidgets>=8", "nbclient>=0.10", "ipykernel>=6"],
         "dev": [*SERVE, *TRAIN, *GYMS, *TEST],
     },
     entry_points={

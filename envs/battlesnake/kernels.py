@@ -19,6 +19,7 @@ from typing import Any
 
 import numba
 from numba.core import config as numba_config
+from numba.core import event
 
 BOUNDSCHECK = os.environ.get("PROCSNAKE_BOUNDSCHECK", "") == "1"
 
@@ -55,14 +56,32 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     Kernels can't allocate: Numba's reference counting is off, because counting the arrays of a `Boards` in and out of every
     small function took most of the time of a step (measured: 100 ns a call of `is_certain_death`, 2 ns without).
     """
-    return numba.njit(cache=_CACHE, nogil=True, boundscheck=BOUNDSCHECK, forceinline=True, _nrt=False)(function)
+    return numba.njit(cache=_cached(function), nogil=True, boundscheck=BOUNDSCHECK, forceinline=True, _nrt=False)(function)
 
 
 def allocating_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same for functions that need scratch arrays: set-up and the like, which run once a game."""
-    return numba.njit(cache=_CACHE, nogil=True, boundscheck=BOUNDSCHECK, _nrt=True)(function)
+    return numba.njit(cache=_cached(function), nogil=True, boundscheck=BOUNDSCHECK, _nrt=True)(function)
 
 
-def is_compiled() -> bool:
-    """True if the cache holds kernels from an earlier run, so that a first call will not have to compile them all."""
-    return _CACHE and any(Path(numba_config.CACHE_DIR).rglob("*.nbi"))
+def _cached(function: Callable[..., Any]) -> bool:
+    """A user's own kernels are compiled anew in each process: the hash doesn't know of them."""
+    return _CACHE and function.__module__.partition(".")[0] in ("envs", "agents")
+
+
+class _Announcer(event.Listener):
+    """Says once why the first call takes a while. Kernels that come out of the cache make no such event."""
+
+    announced = False
+
+    def on_start(self, event: event.Event) -> None:
+        module = getattr(event.data["dispatcher"].py_func, "__module__", "")
+        if not self.announced and module.startswith("envs.battlesnake"):
+            _Announcer.announced = True
+            print("procsnake: compiling the game engine; this takes about a minute, once …", file=sys.stderr, flush=True)
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+event.register("numba:compile", _Announcer())
