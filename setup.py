@@ -6,7 +6,7 @@ from setuptools import find_packages, setup
 
 SERVE = ["flask>=3.1,<4", "waitress>=3.0,<4", "onnxruntime>=1.20"]
 TRAIN = ["ray[rllib]==2.60.*", "torch==2.13.0", "onnx>=1.17", "safetensors>=0.5", "tensorboardX>=2.6", "pyarrow>=17,<26"]
-TEST = ["pytest>=8", "hypothesis>=6", "scipy>=1.11", "ruff>=0.8"]
+TEST = ["gym==0.26.2", "pytest>=8", "hypothesis>=6", "scipy>=1.11", "ruff>=0.8"]
 GYMS = ["pettingzoo>=1.27"]
 PROCGEN = [
     'procgen==0.10.7; python_version == "3.10"',

@@ -12,7 +12,7 @@ import numpy as np
 
 from agents.agent import Agent, Decision
 from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.state import State, head_cell, step_offsets
+from envs.battlesnake.state import State, head_cell, step_offset
 from envs.battlesnake.webhook import Turn
 
 log = logging.getLogger(__name__)
@@ -64,15 +64,19 @@ def safest_move(state: State, you: int) -> int:
     """Of the moves that are not certain death, the one whose cell has the most free neighbours; the first of equals."""
     arrays, rules = state.arrays, state.rules
     safe = safe_moves(state, np.array([0]), np.array([you]))[0]
-    offsets = step_offsets(rules.width)
     head = int(head_cell(arrays, 0, you))
 
-    def free(cell: int) -> bool:
-        return not arrays.occupied[0, cell] and (rules.wrapped or arrays.opposite[cell] == cell)
+    def step(cell: int, move: int) -> int:
+        target = cell + step_offset(rules.width, move)
+        return int(arrays.opposite[target]) if rules.wrapped else target
+
+    def is_free(cell: int) -> bool:
+        return not arrays.occupied[0, cell] and arrays.opposite[cell] == cell
 
     def room(move: int) -> int:
-        target = head + offsets[move]
-        target = int(arrays.opposite[target]) if rules.wrapped else target
-        return sum(free(int(arrays.opposite[target + o]) if rules.wrapped else target + o) for o in offsets)
+        target = step(head, move)
+        if arrays.opposite[target] != target:
+            return -1
+        return sum(is_free(step(target, onward)) for onward in range(4))
 
-    return max(np.flatnonzero(safe).tolist(), key=lambda move: room(move) if safe.sum() > 1 else 0)
+    return max(np.flatnonzero(safe).tolist(), key=room)

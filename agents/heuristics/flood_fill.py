@@ -9,7 +9,7 @@ import numpy as np
 from agents.agent import Agent
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.safety import write_safe_moves
-from envs.battlesnake.state import FULL_HEALTH, MAX_SNAKES, State, body_cell, head_cell, is_alive, step_offsets
+from envs.battlesnake.state import FULL_HEALTH, MAX_SNAKES, State, body_cell, head_cell, is_alive, step_offset
 
 _FAR = 1 << 20
 _NEVER = 32000
@@ -79,7 +79,7 @@ def reach(state: State, board: int, slot: int, move: int) -> Reach:
 
 @kernel
 def _reach_one(s, b, i, r, move, scratch):
-    return _fill(s, b, i, r, s.opposite[head_cell(s, b, i) + step_offsets(r.width)[move]], scratch)
+    return _fill(s, b, i, r, s.opposite[head_cell(s, b, i) + step_offset(r.width, move)], scratch)
 
 
 @kernel
@@ -87,10 +87,9 @@ def _flood_rows(s, r, boards, slots, hungry, ample, scratch, out):
     for n in range(len(boards)):
         b, i = boards[n], slots[n]
         write_safe_moves(s, b, i, r, scratch.safe, 0)
-        offsets = step_offsets(r.width)
         highest, best = _LOWEST, 0
         for move in range(4):
-            ahead = head_cell(s, b, i) + offsets[move]
+            ahead = head_cell(s, b, i) + step_offset(r.width, move)
             target = s.opposite[ahead]
             # Where every move is death all count as safe; a body may yet vanish with its owner, a wall will not.
             if scratch.safe[0, move] and (r.wrapped or target == ahead):
@@ -121,8 +120,8 @@ def _count_rivals(s, b, i, r, target):
     rivals = 0
     for j in range(s.cause.shape[1]):
         if j != i and is_alive(s, b, j) and s.length[b, j] >= s.length[b, i]:
-            for offset in step_offsets(r.width):
-                cell = head_cell(s, b, j) + offset
+            for move in range(4):
+                cell = head_cell(s, b, j) + step_offset(r.width, move)
                 if cell == target or (r.wrapped and s.opposite[cell] == target):
                     rivals += 1
                     break
@@ -160,8 +159,8 @@ def _fill(s, b, i, r, start, scratch):
             food = min(food, move)
         if s.hazards[b, cell] * r.hazard_damage <= 0:
             relief = min(relief, move - 1)
-        for offset in step_offsets(r.width):
-            other = cell + offset
+        for direction in range(4):
+            other = cell + step_offset(r.width, direction)
             if s.opposite[other] != other:
                 if not r.wrapped:
                     continue

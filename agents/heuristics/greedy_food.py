@@ -7,7 +7,7 @@ import numpy as np
 from agents.agent import Agent
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.safety import write_safe_moves
-from envs.battlesnake.state import State, head_cell, step_offsets
+from envs.battlesnake.state import State, head_cell, step_offset
 
 _NO_FOOD = 1 << 30
 
@@ -34,11 +34,10 @@ def _greedy_rows(s, r, boards, slots, safe, out):
     for n in range(len(boards)):
         b, i = boards[n], slots[n]
         write_safe_moves(s, b, i, r, safe, 0)
-        offsets = step_offsets(r.width)
         nearest, best = _NO_FOOD + 1, 0
         for move in range(4):
             if safe[0, move]:
-                distance = _distance_to_food(s, b, r, s.opposite[head_cell(s, b, i) + offsets[move]])
+                distance = _distance_to_food(s, b, r, s.opposite[head_cell(s, b, i) + step_offset(r.width, move)])
                 if distance < nearest:
                     nearest, best = distance, move
         out[n] = best

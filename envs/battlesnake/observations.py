@@ -15,10 +15,9 @@ from envs.battlesnake.state import (
     MAX_SIDE,
     UP,
     State,
-    body_cell,
     head_cell,
     is_alive,
-    step_offsets,
+    step_offset,
 )
 from envs.errors import ConfigError, UnknownNameError
 
@@ -63,8 +62,8 @@ class View(NamedTuple):
 class Frame(NamedTuple):
     """Where a picture is taken from: it shows a cell at byte start + byte_of[heading, cell]."""
 
-    x: int
-    y: int
+    left: int  # x and y of the lower left corner of what a window can show
+    low: int
     heading: int
     start: int
 
@@ -260,7 +259,7 @@ def _frame(s, b, i, r, view):
     head = np.int64(head_cell(s, b, i))
     heading = np.int64(straight_on(s, b, i, r) if view.rotate else UP)
     start = view.radius * (per_row + per_column) - view.byte_of[heading, head]
-    return Frame(np.int64(view.x_of[head]), np.int64(view.y_of[head]), heading, start)
+    return Frame(view.x_of[head] - view.radius, view.y_of[head] - view.radius, heading, start)
 
 
 @kernel
@@ -269,13 +268,15 @@ def _byte_of(cell, r, view, frame):
     byte = frame.start + view.byte_of[frame.heading, cell]
     if not view.centred:
         return byte
-    dx, dy = view.x_of[cell] - frame.x, view.y_of[cell] - frame.y
+    right, up = view.x_of[cell] - frame.left, view.y_of[cell] - frame.low
     if r.wrapped:
-        around_x = (dx + r.width // 2) % r.width - r.width // 2 - dx
-        around_y = (dy + r.height // 2) % r.height - r.height // 2 - dy
+        around_x = (right - view.radius + r.width // 2) % r.width - r.width // 2 + view.radius - right
+        around_y = (up - view.radius + r.height // 2) % r.height - r.height // 2 + view.radius - up
         byte += around_x * _per_x(view, frame) + around_y * _per_y(r, view, frame)
-        dx, dy = dx + around_x, dy + around_y
-    return byte if max(abs(dx), abs(dy)) <= view.radius else -1
+        right, up = right + around_x, up + around_y
+    # As unsigned numbers what is negative is large, so one comparison does for both sides.
+    side = np.uint64(2 * view.radius)
+    return byte if np.uint64(right) <= side and np.uint64(up) <= side else -1
 
 
 @kernel
@@ -291,8 +292,8 @@ def _per_y(r, view, frame):
 @kernel
 def _paint_edge(r, view, frame, pictures, row):
     """The ring of cells around the board, as far as the picture shows it."""
-    low_x, high_x = max(-1, frame.x - view.radius), min(r.width, frame.x + view.radius)
-    low_y, high_y = max(-1, frame.y - view.radius), min(r.height, frame.y + view.radius)
+    low_x, high_x = max(-1, frame.left), min(r.width, frame.left + 2 * view.radius)
+    low_y, high_y = max(-1, frame.low), min(r.height, frame.low + 2 * view.radius)
     for x in (-1, r.width):
         if low_x <= x <= high_x:
             for y in range(low_y, high_y + 1):
@@ -325,7 +326,8 @@ def _paint_other(s, b, j, difference, r, view, frame, pictures, row):
         pictures[row, at + (WEAKER_HEAD if difference > 0 else STRONGER_HEAD)] = s.health[b, j]
         pictures[row, at + LENGTH_DIFFERENCE] = shown
     if difference <= 0:
-        for offset in step_offsets(r.width):
+        for move in range(4):
+            offset = step_offset(r.width, move)
             target = s.opposite[head + offset] if r.wrapped else head + offset
             if s.opposite[target] == target:
                 at = _byte_of(target, r, view, frame)
@@ -336,14 +338,16 @@ def _paint_other(s, b, j, difference, r, view, frame, pictures, row):
 @kernel
 def _paint_body(s, b, j, r, view, frame, plane, pictures, row):
     """Body entries from tail to head, so that of stacked entries the one that stays longest is seen."""
-    length, previous = s.length[b, j], -1
-    for entry in range(length - 1, -1, -1):
-        cell = body_cell(s, b, j, entry)
+    length, ring = np.int64(s.length[b, j]), s.body.shape[2]
+    place, previous = (s.head[b, j] + length - 1) % ring, -1
+    for turns_left in range(1, length + 1):
+        cell = np.int64(s.body[b, j, place])
+        place = place - 1 if place > 0 else ring - 1
         if s.opposite[cell] != cell and not view.centred:
             continue
         at = _byte_of(cell, r, view, frame)
         if at >= 0:
-            pictures[row, at + plane] = min(_MAX_COUNT, length - entry)
-            if entry == length - 2 and cell == previous:
-                pictures[row, at + STACKED_TAIL] = 1
+            pictures[row, np.uint64(at + plane)] = min(_MAX_COUNT, turns_left)
+            if turns_left == 2 and cell == previous:
+                pictures[row, np.uint64(at + STACKED_TAIL)] = 1
         previous = cell

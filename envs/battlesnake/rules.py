@@ -26,7 +26,7 @@ from envs.battlesnake.state import (
     clear_hazards,
     head_cell,
     is_alive,
-    step_offsets,
+    step_offset,
     tail_cell,
 )
 
@@ -72,7 +72,6 @@ def initialise_board(s, b, r):
 @kernel
 def move_snakes(s, b, r, moves):
     """Every living snake gets a new head; its last entry goes. Heads may leave the board unless it is wrapped."""
-    offsets = step_offsets(r.width)
     ring = s.body.shape[2]
     for i in range(s.cause.shape[1]):
         if not is_alive(s, b, i):
@@ -80,7 +79,7 @@ def move_snakes(s, b, r, moves):
         move = moves[b, i]
         if move < UP or move > RIGHT:
             move = straight_on(s, b, i, r)
-        target = head_cell(s, b, i) + offsets[move]
+        target = head_cell(s, b, i) + step_offset(r.width, move)
         if r.wrapped:
             target = s.opposite[target]
         s.occupied[b, tail_cell(s, b, i)] -= 1
@@ -98,9 +97,8 @@ def straight_on(s, b, i, r):
     if s.length[b, i] < 2:
         return UP
     head, neck = head_cell(s, b, i), body_cell(s, b, i, 1)
-    offsets = step_offsets(r.width)
     for move in range(4):
-        target = neck + offsets[move]
+        target = neck + step_offset(r.width, move)
         if target == head or (target != neck and s.opposite[target] == head):
             return move
     return UP

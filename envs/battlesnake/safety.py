@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from envs.battlesnake.kernels import kernel
-from envs.battlesnake.state import State, head_cell, is_alive, step_offsets, tail_cell
+from envs.battlesnake.state import State, head_cell, is_alive, step_offset, tail_cell
 
 
 def safe_moves(state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
@@ -39,12 +39,11 @@ def board_safe_moves(s, b, r, out):
 @kernel
 def write_safe_moves(s, b, i, r, out, row):
     """`safe_moves` of one snake into out[row]."""
-    offsets = step_offsets(r.width)
     any_safe = False
     if is_alive(s, b, i):
         head = head_cell(s, b, i)
         for move in range(4):
-            safe = not is_certain_death(s, b, i, r, head + offsets[move])
+            safe = not is_certain_death(s, b, i, r, head + step_offset(r.width, move))
             out[row, move] = safe
             any_safe = any_safe or safe
     if not any_safe:
@@ -61,6 +60,8 @@ def is_certain_death(s, b, i, r, target):
         target = s.opposite[target]
     if s.occupied[b, target] > 0 and will_be_blocked(s, b, target):
         return True
+    if s.health[b, i] > 1 and s.num_hazards[b] == 0:
+        return False
     if s.food[b, target]:
         return False
     return s.health[b, i] - 1 - s.hazards[b, target] * r.hazard_damage <= 0

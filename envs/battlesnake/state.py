@@ -28,6 +28,7 @@ NOBODY = -1
 
 UP, DOWN, LEFT, RIGHT = range(4)
 MOVE_NAMES = ("up", "down", "left", "right")
+_STEP_X, _STEP_Y = np.array([0, 0, -1, 1]), np.array([1, -1, 0, 0])
 
 ALIVE, BODY_COLLISION, SELF_COLLISION, HEAD_COLLISION, WALL_COLLISION, OUT_OF_HEALTH, HAZARD, ABSENT = range(8)
 CAUSE_NAMES = (
@@ -295,9 +296,9 @@ def tail_cell(s, b, i):
 
 
 @kernel
-def step_offsets(width):
-    """What to add to a padded cell to go up, down, left, right."""
-    return (width + 2, -(width + 2), -1, 1)
+def step_offset(width, move):
+    """What to add to a padded cell to go up, down, left or right."""
+    return _STEP_Y[move] * (width + 2) + _STEP_X[move]
 
 
 @kernel

@@ -26,7 +26,7 @@ from envs.battlesnake.rewards import EVENTS, RewardFunction, Rewards, pay_board
 from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.safety import is_certain_death, write_safe_moves
 from envs.battlesnake.settings import STANDARD_MAP, Settings
-from envs.battlesnake.state import ALIVE, State, head_cell, is_alive, step_offsets
+from envs.battlesnake.state import ALIVE, State, head_cell, is_alive, step_offset
 from envs.errors import ConfigError, InvalidActionError, UnknownNameError
 
 # Columns that the kernel keeps of an ended episode, int32.
@@ -147,7 +147,7 @@ class BattlesnakeVectorEnv(BatchEnv):
         self.rewards[:] = self._rows.returns[:] = self._function_returns[:] = 0.0
         self._columns.clear()
         start_games(self.state)
-        self._show_all()
+        self.show()
 
     def advance(self, actions: np.ndarray) -> None:
         actions = np.asarray(actions)
@@ -183,9 +183,10 @@ class BattlesnakeVectorEnv(BatchEnv):
         ended = np.flatnonzero(self.terminated | self.truncated)
         self.final_observations[ended] = self._observe(ended)
         start_games(self.state, np.flatnonzero(rows.restart))
-        self._show_all()
+        self.show()
 
-    def _show_all(self) -> None:
+    def show(self) -> None:
+        """Write validity, masks and observations of the boards as they stand; call it after changing `state` by hand."""
         _show_boards(self.state.arrays, self._rules, self._view, self._rows, self._fused)
         if not self._fused:
             rows = np.flatnonzero(self.valid)
@@ -349,10 +350,9 @@ def _write_mask(s, b, i, r, view, mask, row):
         write_safe_moves(s, b, i, r, mask, row)
         return
     head = head_cell(s, b, i)
-    offsets = step_offsets(r.width)
     any_safe = False
     for action in range(3):
-        mask[row, action] = not is_certain_death(s, b, i, r, head + offsets[to_move(s, b, i, r, view, action)])
+        mask[row, action] = not is_certain_death(s, b, i, r, head + step_offset(r.width, to_move(s, b, i, r, view, action)))
         any_safe = any_safe or mask[row, action]
     if not any_safe:
         mask[row] = True

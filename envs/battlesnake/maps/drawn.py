@@ -29,7 +29,7 @@ from envs.battlesnake.maps.standard import (
     refill_food,
 )
 from envs.battlesnake.settings import MAP_IDS
-from envs.battlesnake.state import ABSENT, add_food, add_hazard, add_snake, body_cell, head_cell, step_offsets
+from envs.battlesnake.state import ABSENT, add_food, add_hazard, add_snake, body_cell, head_cell, step_offset
 
 CASTLE_XL = MAP_IDS["hz_castle_wall_xl"]  # the last of the castles
 ARCADE = MAP_IDS["arcade_maze"]
@@ -127,14 +127,16 @@ def _is_free_spot(s, b, r, cell, in_castle):
     if s.food[b, cell] or s.occupied[b, cell]:
         return False
     if in_castle:
-        for offset in step_offsets(r.width):
+        for move in range(4):
+            offset = step_offset(r.width, move)
             if s.food[b, cell + offset]:
                 return False
     for i in range(s.cause.shape[1]):
         if s.cause[b, i] == ABSENT:
             continue
         if in_castle:
-            for offset in step_offsets(r.width):
+            for move in range(4):
+                offset = step_offset(r.width, move)
                 if head_cell(s, b, i) == cell + offset:
                     return False
         for entry in range(s.length[b, i]):

@@ -6,7 +6,7 @@ import numpy as np
 
 from envs.battlesnake import rng
 from envs.battlesnake.kernels import allocating_kernel, kernel
-from envs.battlesnake.state import add_food, add_snake, head_cell, is_alive, step_offsets
+from envs.battlesnake.state import add_food, add_snake, head_cell, is_alive, step_offset
 
 START_LENGTH = 3
 
@@ -171,7 +171,8 @@ def is_free_for_food(s, b, r, cell, avoid_hazards):
     for i in range(s.cause.shape[1]):
         if is_alive(s, b, i):
             away = cell - head_cell(s, b, i)
-            for offset in step_offsets(r.width):
+            for move in range(4):
+                offset = step_offset(r.width, move)
                 if away == offset:
                     return False
     return True

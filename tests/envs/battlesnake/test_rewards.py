@@ -18,7 +18,7 @@ def test_options_name_events_and_presets():
         assert Rewards.from_options(preset.options()) == preset
     with pytest.raises(UnknownNameError, match="Did you mean 'win'"):
         Rewards.from_options("winn")
-    with pytest.raises(ConfigError, match="rewards.won is 'much'"):
+    with pytest.raises(ConfigError, match=r"rewards\.won is 'much'"):
         Rewards.from_options({"won": "much"})
 
 
