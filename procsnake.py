@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"procsnake {options.command}: {error}", file=sys.stderr)
         return USER_ERROR
     except KeyboardInterrupt:
-        print(f"\nprocsnake {options.command}: stopped", file=sys.stderr)
+        print(f"\nprocsnake {options.command}: stopped; nothing is left half-written", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

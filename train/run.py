@@ -67,8 +67,11 @@ def train(
         stop = stack.enter_context(_stop_on_sigint())
         progress.status("starting Ray and building the network")
         algorithm = stack.enter_context(_algorithm(experiment))
-        session = _Session(experiment, folder, algorithm, progress, stop, start)
-        return session.run(on_iteration, command)
+        try:
+            return _Session(experiment, folder, algorithm, progress, stop, start).run(on_iteration, command)
+        except KeyboardInterrupt:
+            progress.say(f"stopped at once; go on from the last checkpoint with: procsnake train --resume {folder.path}")
+            raise
 
 
 class _Session:
