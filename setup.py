@@ -24,7 +24,12 @@ setup(
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=["envs*", "agents*", "train*", "serve*"]),
     py_modules=["procsnake"],
-    package_data={"envs.battlesnake.maps": ["*.json"], "train": ["experiments/*.yaml"], "envs": ["py.typed"]},
+    package_data={
+        "envs": ["py.typed"],
+        "agents": ["py.typed"],
+        "train": ["py.typed", "experiments/*.yaml"],
+        "serve": ["py.typed"],
+    },
     install_requires=["numpy>=1.26,<2", "numba>=0.61", "gymnasium>=1.2,<2", "pyyaml>=6", "rich>=13", "pillow>=10"],
     extras_require={
         "serve": SERVE,

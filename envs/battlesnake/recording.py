@@ -16,7 +16,7 @@ import os
 import pprint
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
@@ -26,8 +26,9 @@ import numpy as np
 from envs.battlesnake.arena_frames import game_and_requests, is_frames
 from envs.battlesnake.plain import Board, state_from_board
 from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.settings import MAP_IDS, RULESETS, Settings
+from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
+from envs.battlesnake.webhook import WebhookError, read_settings
 from envs.errors import ProcsnakeError
 
 EXTRAS = "procsnake"
@@ -180,19 +181,11 @@ class Recording:
 
     @property
     def settings(self) -> Settings:
-        """The game's rules. As in the official engine an unknown ruleset plays as standard; so does an unknown map."""
-        ruleset = self.game.get("ruleset") or {}
-        given = ruleset.get("settings") or {}
-        name, board_map = ruleset.get("name"), self.game.get("map")
-        return Settings(
-            ruleset=name if name in RULESETS else "standard",
-            map=board_map if board_map in MAP_IDS else "standard",
-            food_spawn_chance=int(given.get("foodSpawnChance", 15)),
-            minimum_food=int(given.get("minimumFood", 1)),
-            hazard_damage=int(given.get("hazardDamagePerTurn", 14)),
-            shrink_every_n_turns=int((given.get("royale") or {}).get("shrinkEveryNTurns", 25)),
-            solo=len(self._boards[0]["snakes"]) < 2,
-        )
+        """The game's rules (`webhook.read_settings`). Raises `RecordingError` for numbers that no engine writes."""
+        try:
+            return replace(read_settings(self.game), solo=len(self._boards[0]["snakes"]) < 2)
+        except WebhookError as error:
+            raise RecordingError(f"the recorded game can't be: {error}") from error
 
     def decisions(self, turn: int) -> dict[str, dict[str, Any]]:
         """What the snakes decided on the board of a turn, by id: as recorded, or else `move` read off the next board."""

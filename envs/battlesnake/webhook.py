@@ -58,7 +58,7 @@ def read_move_request(data: Any) -> Turn:
         "food": [p for p in _points(board, "board", "food", width * height) if _on_board(p, width, height)],
         "hazards": _points(board, "board", "hazards", width * height * _MAX_LAYERS),
     }
-    state = state_from_board(plain, settings=_read_settings(game))
+    state = state_from_board(plain, settings=read_settings(game))
     game_id = _text(game, "game", "id")
     state.arrays.key[0] = rng.combine(0, zlib.crc32(game_id.encode()))
     return Turn(
@@ -107,9 +107,12 @@ def _read_snake(snake: Mapping[str, Any], name: str, width: int, height: int) ->
     return {**identity, "health": health, "body": body}
 
 
-def _read_settings(game: Mapping[str, Any]) -> Settings:
-    """The rules of the game; what the engine doesn't say, or what is none, is as in a standard game."""
-    ruleset = _mapping(game.get("ruleset", {}), "game.ruleset")
+def read_settings(game: Mapping[str, Any]) -> Settings:
+    """The rules in a `game` object; what the engine doesn't say, or what is none, is as in a standard game.
+
+    Raises `WebhookError` naming the field for numbers out of range.
+    """
+    ruleset = _mapping(game.get("ruleset") or {}, "game.ruleset")
     given = _mapping(ruleset.get("settings") or {}, "game.ruleset.settings")
     royale = _mapping(given.get("royale") or {}, "game.ruleset.settings.royale")
     name, map_name = ruleset.get("name"), game.get("map")

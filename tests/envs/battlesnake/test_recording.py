@@ -10,6 +10,7 @@ import pytest
 
 from envs.battlesnake.plain import ruleset_step
 from envs.battlesnake.recording import EXTRAS, UNKNOWN_CAUSE, Recorder, Recording, RecordingError, to_test
+from envs.battlesnake.settings import Settings
 from tests.envs.battlesnake.traces import DATA, games, transitions
 
 OFFICIAL = DATA / "cli-output-example.jsonl"
@@ -225,3 +226,11 @@ def test_to_test_refuses_what_it_cannot_ask(official):
         to_test(official, 5, snake="zed")
     with pytest.raises(RecordingError, match="allowed moves"):
         to_test(official, 5, allowed=["sideways"])
+
+
+def test_settings_that_no_engine_writes_are_refused():
+    recording = Recording.read(DATA / "cli-output-example.jsonl")
+    assert recording.settings == Settings(hazard_damage=14, shrink_every_n_turns=25)
+    recording.game["ruleset"]["settings"]["minimumFood"] = "x"
+    with pytest.raises(RecordingError, match="minimumFood is 'x'"):
+        _ = recording.settings
