@@ -1,4 +1,4 @@
-"""The command line: `procsnake train | evaluate | play | serve | quickstart`. It parses, calls and prints."""
+"""The command line: `procsnake train | evaluate | play | serve | replay | quickstart`. It parses, calls and prints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,14 @@ examples:
   procsnake serve runs/battlesnake-ppo-… --port 8000 --color '#3E338F' --head evil
   procsnake serve flood greedy                        two snakes on one server, at /snakes/flood and /snakes/greedy
   battlesnake play -u http://127.0.0.1:8000 -n me …   the official engine plays against it
+"""
+REPLAY_HELP = """\
+A recording is what `procsnake play --record` and `battlesnake play --output` write, or the frames of an arena game.
+
+examples:
+  procsnake replay show game.jsonl                    watch it again; --turn 40 shows one board
+  procsnake replay animate game.jsonl --out game.gif  or .svg, or .mp4
+  procsnake replay to-test game.jsonl --turn 40 --snake me --out tests/test_turn_40.py
 """
 QUICKSTART_HELP = """\
 Trains a snake by self-play, measures it against the built-in opponents, serves it and plays a game against it over HTTP.
@@ -96,6 +104,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_evaluate(command("evaluate", run_evaluate, "Play many games and print win rates with intervals.", EVALUATE_HELP))
     _add_play(command("play", run_play, "Play one game in the terminal, with local agents and over HTTP.", PLAY_HELP))
     _add_serve(command("serve", run_serve, "Serve snakes to any Battlesnake engine over HTTP.", SERVE_HELP))
+    _add_replay(command("replay", run_replay, "Look at a recorded game, animate it, or make a test of a turn.", REPLAY_HELP))
     quickstart = command("quickstart", run_quickstart, "From nothing to a snake that plays over HTTP.", QUICKSTART_HELP)
     quickstart.add_argument("--experiment", default="battlesnake-ppo", help="what to train (default: %(default)s)")
     quickstart.add_argument("--minutes", type=float, help="how long to train (default: as the experiment says)")
@@ -151,6 +160,16 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--head", default="bendr", help="head of the snake (default: %(default)s)")
     parser.add_argument("--tail", default="freckled", help="tail of the snake (default: %(default)s)")
     parser.add_argument("--author", default="", help="who made it")
+
+
+def _add_replay(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("show", "animate", "to-test"), help="what to do with it")
+    parser.add_argument("recording", help="file of the recorded game")
+    parser.add_argument("--turn", type=_at_least(0), help="turn to show or to test")
+    parser.add_argument("--snake", help="id or name of the snake to test (default: the first that dies with the turn)")
+    parser.add_argument("--agent", default="flood", help="who has to pass the test (default: %(default)s)")
+    parser.add_argument("--out", metavar="FILE", help="file to write: .gif, .svg or .mp4, or the test")
+    parser.add_argument("--delay", type=float, default=0.12, help="seconds between two turns on screen")
 
 
 def _at_least(low: int) -> Any:
@@ -235,6 +254,30 @@ def run_serve(options: argparse.Namespace) -> int:
     return 0
 
 
+def run_replay(options: argparse.Namespace) -> int:
+    """`procsnake replay`."""
+    from envs.battlesnake.recording import Recording, to_test
+
+    recording = Recording.read(options.recording)
+    if options.action == "animate":
+        from envs.battlesnake.render.animation import save_animation
+
+        print(f"written: {save_animation(recording, options.out or Path(options.recording).with_suffix('.gif'))}")
+    elif options.action == "to-test":
+        if options.turn is None:
+            raise ConfigError("to-test needs the turn to test: --turn N")
+        test = to_test(recording, options.turn, snake=options.snake, agent=options.agent)
+        if options.out:
+            _write_whole(Path(options.out), test)
+        print(f"written: {options.out}" if options.out else test, end="\n" if options.out else "")
+    else:
+        from envs.battlesnake.render.ansi import draw_board
+
+        boards = recording.boards() if options.turn is None else [recording.board(options.turn)]
+        _draw_all((draw_board(board, color=sys.stdout.isatty()) for board in boards), options.delay)
+    return 0
+
+
 def run_quickstart(options: argparse.Namespace) -> int:
     """`procsnake quickstart`: train, measure, serve, play, and say where everything lies."""
     run = _trained_run(options)
@@ -257,6 +300,7 @@ the run lies in {run}
 next
   procsnake serve {run}                          enter it: give the arena your server's URL
   procsnake play {run} flood flood greedy        watch another game
+  procsnake replay show {record}
   procsnake evaluate {run} --against flood --games 1000
   procsnake train {options.experiment} --minutes 30           a stronger snake""")
     return 0
@@ -303,9 +347,7 @@ def _print_scores(run: Path, games: int) -> None:
     scores = evaluate(Policy(bundle, threads=os.cpu_count() or 1), num_games=games)
     print(table(scores))
     print(f"({games} games each on 11×11, {time.monotonic() - began:.0f} s; a draw is not a win)")
-    part = kept.with_suffix(".part")
-    part.write_text(json.dumps({"key": key, "scores": [asdict(score) for score in scores]}, indent=2) + "\n")
-    os.replace(part, kept)
+    _write_whole(kept, json.dumps({"key": key, "scores": [asdict(score) for score in scores]}, indent=2) + "\n")
 
 
 def _play_over_http(run: Path, delay: float) -> Path:
@@ -325,22 +367,36 @@ def _play_over_http(run: Path, delay: float) -> Path:
 
 
 def _watch(referee: Any, delay: float) -> None:
-    """Draw each turn over the last one; without a terminal only the last board is printed."""
     from envs.battlesnake.render.ansi import draw
 
+    frames = referee.play()
+    _draw_all((draw(frame.state, 0, names=referee.names, color=sys.stdout.isatty()) for frame in frames), delay)
+    result = referee.result
+    ending = "a draw" if result.winner is None else f"{result.winner} wins"
+    print(f"{ending} after {result.turns} turns")
+
+
+def _draw_all(pictures: Iterable[str], delay: float) -> None:
+    """Draw each board over the last one; without a terminal only the last is printed."""
     live = sys.stdout.isatty()
     lines, picture = 0, ""
-    for frame in referee.play():
-        picture = draw(frame.state, 0, names=referee.names, color=live)
+    for picture in pictures:
         if live:
             print(f"\x1b[{lines}F\x1b[J" * bool(lines) + picture, flush=True)
             lines = picture.count("\n") + 1
             time.sleep(delay)
     if not live:
         print(picture)
-    result = referee.result
-    ending = "a draw" if result.winner is None else f"{result.winner} wins"
-    print(f"{ending} after {result.turns} turns")
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """The file appears whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        raise ConfigError(f"{path} can't be written: {error.strerror or error}. Choose another place") from error
 
 
 # What the words on the command line stand for.

@@ -9,6 +9,9 @@ import pytest
 
 import procsnake
 from tests.agents.bundles import make_bundle
+from tests.envs.battlesnake.traces import DATA
+
+RECORDING = str(DATA / "cli-output-example.jsonl")
 
 
 def run(capsys, *arguments):
@@ -39,6 +42,11 @@ def run(capsys, *arguments):
         (["play", "flood", "ftp://x"], "is not the URL of a snake"),
         (["play", "flood", "http://127.0.0.1:9"], "no snake answers at http://127.0.0.1:9"),
         (["serve", "flood", "--color", "blue"], "color is 'blue'"),
+        (["replay", "show", "/nowhere.jsonl"], "cannot read recording /nowhere.jsonl"),
+        (["replay", "shw", "/nowhere.jsonl"], "Did you mean 'show'"),
+        (["replay", "to-test", RECORDING], "needs the turn"),
+        (["replay", "show", RECORDING, "--turn", "9999"], "9999"),
+        (["replay", "animate", RECORDING, "--out", "/tmp/x.bmp"], "unknown animation format '.bmp'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -66,7 +74,7 @@ def test_a_truncated_bundle_and_a_port_in_use(capsys, tmp_path):
 
 
 def test_every_command_teaches(capsys):
-    for command in ("train", "evaluate", "play", "serve", "quickstart"):
+    for command in ("train", "evaluate", "play", "serve", "replay", "quickstart"):
         code, out, _ = run(capsys, command, "--help")
         assert code == 0
         assert "examples:" in out or "make play" in out
@@ -87,3 +95,19 @@ def test_play_draws_the_last_board_and_records(capsys, tmp_path):
     first, *_, last = record.read_text().splitlines()
     assert json.loads(first)["ruleset"]["name"] == "standard"
     assert "isDraw" in json.loads(last)
+
+
+def test_a_recorded_turn_becomes_a_test_that_runs(capsys, tmp_path):
+    written = tmp_path / "test_turn.py"
+    code, out, _ = run(capsys, "replay", "to-test", RECORDING, "--turn", "3", "--out", str(written))
+    assert (code, out) == (0, f"written: {written}\n")
+    names: dict = {}
+    exec(compile(written.read_text(), written, "exec"), names)
+    (test,) = (value for name, value in names.items() if name.startswith("test_"))
+    test()
+
+
+def test_a_recorded_board_is_shown(capsys):
+    code, out, _ = run(capsys, "replay", "show", RECORDING, "--turn", "3")
+    assert code == 0
+    assert out.startswith("╭ turn 3 ")
