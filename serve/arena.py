@@ -62,6 +62,8 @@ def create_app(agents: Mapping[str, Agent] | Agent, *, look: Look | None = None,
             raise ConfigError(f"the agent name {name!r} can't be part of a URL; letters, digits, '.', '_' and '-' can")
     app = Flask("procsnake", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    # People enter their snake's URL with a slash at the end or without.
+    app.url_map.strict_slashes = False
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(WebhookError, lambda error: _refusal(400, str(error)))
     app.register_error_handler(Exception, _unexpected)

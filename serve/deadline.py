@@ -45,19 +45,24 @@ class Decider:
 
     def _answer(self, call: Future[Decision], turn: Turn, budget: float) -> Decision:
         try:
-            decision = call.result(timeout=budget)
+            error = call.exception(timeout=budget)
         except FutureTimeoutError:
             return self._fall_back(turn, f"no answer within {budget * 1000:.0f} ms")
-        except Exception as error:
-            log.exception("agent %s failed in game %s, turn %d", self.agent.name, turn.game_id, turn.number)
+        if error is not None:
+            log.error("agent %s failed in game %r, turn %d", self.agent.name, turn.game_id, turn.number, exc_info=error)
             return self._fall_back(turn, type(error).__name__)
-        if decision.move not in range(4):
-            return self._fall_back(turn, f"move {decision.move!r} is none")
+        decision = call.result()
+        if not _is_a_move(decision):
+            return self._fall_back(turn, f"{decision!r:.100} is no decision for a move from 0 to 3")
         return decision
 
     def _fall_back(self, turn: Turn, why: str) -> Decision:
-        log.warning("answering for agent %s in game %s, turn %d: %s", self.agent.name, turn.game_id, turn.number, why)
+        log.warning("answering for agent %s in game %r, turn %d: %s", self.agent.name, turn.game_id, turn.number, why)
         return Decision(safest_move(turn.state, turn.you), note={"fallback": why})
+
+
+def _is_a_move(decision: object) -> bool:
+    return isinstance(decision, Decision) and isinstance(decision.move, int | np.integer) and 0 <= decision.move < 4
 
 
 def safest_move(state: State, you: int) -> int:

@@ -202,7 +202,7 @@ class RemoteSnake:
             answer = self._exchange("GET", "", None, _INFO_TIMEOUT_S)
             if not isinstance(json.loads(answer), Mapping):
                 raise ValueError("the answer is no JSON object")
-        except (OSError, ValueError, http.client.HTTPException) as error:
+        except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
             raise SnakeUnreachableError(
                 f"no snake answers at {self.url} ({type(error).__name__}: {error}). Is it running? Try: procsnake serve"
             ) from error
@@ -219,12 +219,28 @@ class RemoteSnake:
         try:
             answer = json.loads(self._exchange("POST", "move", body, self._timeout))
             self._last_move = MOVE_NAMES.index(answer["move"])
-        except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, http.client.HTTPException) as error:
             failure = f"{type(error).__name__}: {error}"
-        return self._last_move, 1000 * (time.monotonic() - began), failure
+        took = time.monotonic() - began
+        if failure and took >= self._timeout:
+            failure = f"no answer within {1000 * self._timeout:.0f} ms"
+        return self._last_move, 1000 * took, failure
 
     def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None, timeout: float) -> bytes:
-        """One request within `timeout` seconds in all, the answer's last byte included."""
+        """One request within `timeout` seconds in all, the answer's last byte included.
+
+        A kept connection that the server has closed meanwhile is replaced, as engines' HTTP clients do.
+        """
+        was_kept, began = self._connection is not None, time.monotonic()
+        try:
+            return self._exchange_once(method, path, body, timeout)
+        except ConnectionError:
+            left = timeout - (time.monotonic() - began)
+            if not was_kept or left <= 0:
+                raise
+        return self._exchange_once(method, path, body, left)
+
+    def _exchange_once(self, method: str, path: str, body: Mapping[str, Any] | None, timeout: float) -> bytes:
         if self._connection is None:
             kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
             self._connection = kind(self._parts.hostname, self._parts.port, timeout=timeout)

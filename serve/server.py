@@ -1,25 +1,36 @@
-"""Listening: the application on waitress, warmed up before the first request can arrive.
+"""Listening: the application on waitress, warmed up before the first connection is taken.
 
 Waitress is a production WSGI server in pure Python: threads, keep-alive, bounded buffers, the same on every platform, and a
-library call that tells which port it got. It needs no fork, so kernels and networks that are warm stay warm.
+library call that takes a socket we bound. It needs no fork, so kernels and networks that are warm stay warm.
 """
 
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import waitress
 from flask import Flask
+from waitress import wasyncore
 
 from agents.agent import Agent
 from envs.battlesnake.plain import setup_board, state_from_board
+from envs.battlesnake.state import State
+from envs.battlesnake.webhook import game_object, move_request, read_move_request
 from envs.errors import ProcsnakeError
+from serve.deadline import safest_move
+
+log = logging.getLogger(__name__)
 
 THREADS = 16
+ARENA_SIDES = (11, 7, 19)
+"""Sides of the boards that are played online, the ladder's first."""
 
 
 class PortInUseError(ProcsnakeError):
@@ -27,50 +38,89 @@ class PortInUseError(ProcsnakeError):
 
 
 class Server:
-    """An application that is bound to its port: `url`, `run()` until interrupted, `close()`."""
+    """An application with a port of its own: `url`, `run()` until interrupted, `close()`.
+
+    The port is taken at once; until `open` or `run`, connections are refused, so there is time to warm up.
+    """
 
     def __init__(self, app: Flask, host: str, port: int) -> None:
-        listener = _bind(host, port)
+        self._app, self._listener = app, _bind(host, port)
+        self._sockets: dict[int, Any] = {}
+        self._server: Any = None
+        self.port = int(self._listener.getsockname()[1])
+        self.url = f"http://{_reachable(host)}:{self.port}"
+
+    def open(self) -> None:
+        """Take connections; `run` answers them. Raises `PortInUseError` if another program was faster."""
+        if self._server is not None:
+            return
+        try:
+            self._listener.listen()
+        except OSError as error:
+            raise _port_error(error, *self._listener.getsockname()[:2]) from error
         self._server = waitress.create_server(
-            app,
-            sockets=[listener],
+            self._app,
+            map=self._sockets,
+            sockets=[self._listener],
             threads=THREADS,
             ident=None,
             channel_timeout=60,
-            max_request_body_size=app.config["MAX_CONTENT_LENGTH"] + 1,
+            # The application refuses what is too large in JSON; this bounds what is read to be refused.
+            max_request_body_size=8 * self._app.config["MAX_CONTENT_LENGTH"],
             clear_untrusted_proxy_headers=True,
         )
-        self.port = int(listener.getsockname()[1])
-        self.url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{self.port}"
 
     def run(self) -> None:
         """Serve until `close` or Ctrl-C."""
-        self._server.run()
+        self.open()
+        try:
+            self._server.run()
+        finally:
+            wasyncore.close_all(self._sockets, ignore_all=True)
 
     def close(self) -> None:
-        """Stop listening and let the threads go."""
-        self._server.close()
-        self._server.task_dispatcher.shutdown(timeout=1)
+        """Stop listening: requests under way are answered, then all connections are closed and `run` returns."""
+        if self._server is None:
+            self._listener.close()
+        elif self._sockets:
+            self._server.task_dispatcher.shutdown()
+            # Sockets belong to the thread that is in `run`.
+            self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._sockets, ignore_all=True))
 
 
 def listen(app: Flask, *, host: str = "127.0.0.1", port: int = 0) -> Server:
-    """Bind the application; port 0 is any free one. Raises `PortInUseError`."""
+    """Take a port for the application; port 0 is any free one. Raises `PortInUseError`."""
     return Server(app, host, port)
 
 
 def _bind(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
     except (OSError, OverflowError) as error:
-        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        why = "another program listens there" if in_use else str(error)
-        raise PortInUseError(f"can't listen on {host} port {port}: {why}. Try another port, or --port 0 for any") from error
+        listener.close()
+        raise _port_error(error, host, port) from error
+    return listener
+
+
+def _port_error(error: Exception, host: str, port: int) -> PortInUseError:
+    in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+    why = "another program listens there" if in_use else str(error)
+    return PortInUseError(f"can't listen on {host} port {port}: {why}. Try another port, or --port 0 for any")
+
+
+def _reachable(host: str) -> str:
+    """The host to put in a URL: "any address" is none that can be called."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"[{host}]" if ":" in host else host
 
 
 @contextmanager
 def running(app: Flask) -> Iterator[str]:
     """The application in a thread on a free port of this machine only; gives its URL."""
     server = listen(app)
+    server.open()
     thread = threading.Thread(target=server.run, name="server", daemon=True)
     thread.start()
     try:
@@ -81,7 +131,26 @@ def running(app: Flask) -> Iterator[str]:
 
 
 def warm_up(agents: Mapping[str, Agent]) -> None:
-    """Have every agent play one move, so that no game waits for kernels to be compiled."""
-    state = state_from_board(setup_board(snake_ids=("a", "b", "c", "d")))
-    for agent in agents.values():
-        agent.act(state, 0)
+    """Have every agent play one move, and answer once in its stead, so that no game waits for kernels to be compiled."""
+    safest_move(_opening(ARENA_SIDES[0]), 0)
+    for name, agent in agents.items():
+        _play_one_move(name, agent)
+
+
+def _play_one_move(name: str, agent: Agent) -> None:
+    """A policy may know boards of one size only, perhaps none of the arena's."""
+    for side in ARENA_SIDES:
+        try:
+            agent.act(_opening(side), 0, time.monotonic() + 1)
+            return
+        except ProcsnakeError as error:
+            problem = error
+    log.warning("agent %s plays on no board of the arena: %s", name, problem)
+
+
+def _opening(side: int) -> State:
+    """The first position of a game, read from a request as every position is."""
+    ids = ("a", "b", "c", "d")
+    state = state_from_board(setup_board(width=side, height=side, snake_ids=ids))
+    game = game_object(state.settings, "warm-up")
+    return read_move_request(move_request(state, 0, game=game, ids=ids, names=ids, you=0)).state

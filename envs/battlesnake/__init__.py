@@ -4,6 +4,7 @@ from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.plain import map_update, ruleset_step, setup_board
 from envs.battlesnake.rewards import PotentialShaping, Rewards
 from envs.battlesnake.settings import Settings
+from envs.battlesnake.starter_pack import StarterPackObservation
 from envs.battlesnake.state import State
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
 
@@ -13,6 +14,7 @@ __all__ = [
     "PotentialShaping",
     "Rewards",
     "Settings",
+    "StarterPackObservation",
     "State",
     "map_update",
     "ruleset_step",

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from envs.battlesnake.observations import EgocentricPlanes
+from envs.battlesnake.observations import Observation
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.single_game import RENDER_FPS, RENDER_MODES, SingleGame
 from envs.battlesnake.state import State
@@ -42,7 +42,7 @@ class BattlesnakeEnv(gymnasium.Env[np.ndarray, int]):
         *,
         opponents: Opponent | Sequence[Opponent] | None = None,
         num_snakes: int = 4,
-        observation: EgocentricPlanes | dict[str, Any] | None = None,
+        observation: Observation | str | dict[str, Any] | None = None,
         render_mode: str | None = None,
         **options: Any,
     ) -> None:

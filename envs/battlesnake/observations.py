@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -11,6 +11,7 @@ from gymnasium.spaces import Box
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.rules import straight_on
 from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.starter_pack import KINDS, StarterPackObservation
 from envs.battlesnake.state import (
     MAX_SIDE,
     UP,
@@ -42,6 +43,9 @@ PLANES = (
 PLANE_SCALES = (1.0, 1.0, 0.25, 0.01, 0.05, 0.05, 0.01, 0.01, 1 / 21, 1.0, 1 / 3, 1.0)
 
 _LEFT_AHEAD_RIGHT = np.array([[2, 0, 3], [3, 1, 2], [1, 2, 0], [0, 3, 1]], np.int8)
+_EGOCENTRIC = "egocentric-planes"
+OBSERVATION_TYPES = (_EGOCENTRIC, *KINDS)
+
 _MAX_COUNT = 255
 _LENGTH_SPAN = 10
 
@@ -114,7 +118,7 @@ class EgocentricPlanes:
 
     def contract(self) -> dict[str, Any]:
         """JSON-able description from which `observation_from_contract` makes an equal object."""
-        return {"type": "egocentric-planes", "version": 1, **asdict(self)}
+        return {"type": _EGOCENTRIC, "version": 1, **asdict(self)}
 
     def space(self, width: int, height: int) -> Box:
         """The observation space on a board of that size."""
@@ -166,18 +170,48 @@ class EgocentricPlanes:
         return side, side
 
 
-def observation_from_contract(contract: dict[str, Any]) -> EgocentricPlanes:
+class Observation(Protocol):
+    """What an observation type offers (see `EgocentricPlanes`). In one of your own, actions are moves on the board."""
+
+    @property
+    def num_actions(self) -> int: ...
+
+    def contract(self) -> dict[str, Any]: ...
+
+    def space(self, width: int, height: int) -> Box: ...
+
+    def observe(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray: ...
+
+    def action_mask(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray: ...
+
+    def to_moves(self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray) -> np.ndarray: ...
+
+
+def observation_from_contract(contract: dict[str, Any]) -> Observation:
     """The observation type that `contract()` described. Raises `UnknownNameError` or `ConfigError` if it is not known."""
     options = dict(contract)
     name, version = options.pop("type", None), options.pop("version", None)
-    if name != "egocentric-planes":
-        raise UnknownNameError("observation type", str(name), ("egocentric-planes",))
+    if name not in OBSERVATION_TYPES:
+        raise UnknownNameError("observation type", str(name), OBSERVATION_TYPES)
     if version != 1:
         raise ConfigError(f"observation version is {version!r}; this procsnake knows version 1. Update procsnake")
     try:
-        return EgocentricPlanes(**options)
+        return EgocentricPlanes(**options) if name == _EGOCENTRIC else StarterPackObservation(name, **options)
     except TypeError as error:
         raise ConfigError(f"observation options {sorted(options)} are not understood: {error}") from error
+
+
+def choose_observation(given: Observation | str | dict[str, Any] | None, num_snakes: int) -> Observation:
+    """What an environment of `num_snakes` snakes takes as its `observation`.
+
+    An object; the name of a type; options, with their `type` unless they are those of `EgocentricPlanes`; None: rotated
+    planes. Raises as `observation_from_contract` does.
+    """
+    if given is None:
+        return EgocentricPlanes(rotate=True)
+    options = {"type": given} if isinstance(given, str) else given
+    chosen = observation_from_contract({"type": _EGOCENTRIC, "version": 1, **options}) if isinstance(options, dict) else options
+    return chosen.for_snakes(num_snakes) if isinstance(chosen, StarterPackObservation) else chosen
 
 
 def headings(state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:

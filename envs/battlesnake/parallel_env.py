@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from pettingzoo import ParallelEnv
 
-from envs.battlesnake.observations import EgocentricPlanes
+from envs.battlesnake.observations import Observation
 from envs.battlesnake.single_game import RENDER_FPS, RENDER_MODES, SingleGame
 from envs.errors import InvalidActionError
 
@@ -36,7 +36,7 @@ class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
         self,
         *,
         num_snakes: int = 4,
-        observation: EgocentricPlanes | dict[str, Any] | None = None,
+        observation: Observation | str | dict[str, Any] | None = None,
         render_mode: str | None = None,
         **options: Any,
     ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from envs.battlesnake.games import play_turn
-from envs.battlesnake.observations import EgocentricPlanes, observation_from_contract
+from envs.battlesnake.observations import EgocentricPlanes, Observation, choose_observation
 from envs.battlesnake.state import State
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
 from envs.errors import UnknownNameError
@@ -25,13 +25,13 @@ class SingleGame:
     `UnknownNameError` for a render mode that is not one of `RENDER_MODES` or None.
     """
 
-    def __init__(self, observation: EgocentricPlanes | dict[str, Any] | None, render_mode: str | None, **options: Any) -> None:
+    def __init__(self, observation: Observation | str | dict[str, Any] | None, render_mode: str | None, **options: Any) -> None:
         if render_mode not in (None, *RENDER_MODES):
             raise UnknownNameError("render mode", str(render_mode), RENDER_MODES)
         self.render_mode = render_mode
-        self.observation = _observation(observation)
         self.batch = BattlesnakeVectorEnv(num_games=1, observation=EgocentricPlanes(view="board"), **options)
         self.state: State = self.batch.state
+        self.observation = choose_observation(observation, self.state.num_snakes)
         self._window: Any = None
 
     def restart(self, seed: int | None) -> None:
@@ -89,9 +89,3 @@ class SingleGame:
 
 def _pairs(slots: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros(len(slots), np.int64), np.asarray(slots, np.int64)
-
-
-def _observation(given: EgocentricPlanes | dict[str, Any] | None) -> EgocentricPlanes:
-    if given is None:
-        return EgocentricPlanes(rotate=True)
-    return observation_from_contract(given) if isinstance(given, dict) else given

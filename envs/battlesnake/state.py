@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +21,20 @@ import numpy as np
 from envs.battlesnake import rng
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules, Settings
-from envs.errors import ConfigError, InvalidStateError
+from envs.errors import ConfigError, InvalidStateError, ProcsnakeError
+
+# What reading a damaged archive raises, and what its contents do when they are none of ours.
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    ProcsnakeError,
+)
 
 MIN_SIDE, MAX_SIDE, MAX_SNAKES = 3, 25, 16
 FULL_HEALTH = 100
@@ -184,7 +198,7 @@ class State:
     def load(cls, path: str | os.PathLike[str]) -> State:
         """Read what `save` wrote. Raises `InvalidStateError` if the file is missing, cut off or of another make."""
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
                 width, height = (int(v) for v in stored["size"])
                 num_boards, num_snakes, max_length = stored["body"].shape
                 settings = Settings(**json.loads(str(stored["settings"])))
@@ -197,8 +211,11 @@ class State:
                     max_length=max_length,
                 )
                 for name, array in state.arrays._asdict().items():
-                    array[...] = stored[name]
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+                    kept = stored[name]
+                    if (kept.shape, kept.dtype) != (array.shape, array.dtype):
+                        raise ValueError(f"{name} is {kept.dtype} {kept.shape}, expected {array.dtype} {array.shape}")
+                    array[...] = kept
+        except _UNREADABLE as error:
             raise InvalidStateError(f"{path} is not a saved state ({error}). Write one with State.save(path)") from error
         return state
 

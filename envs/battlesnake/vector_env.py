@@ -17,8 +17,9 @@ from envs.battlesnake.games import empty_board, start_games
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.observations import (
     EgocentricPlanes,
+    Observation,
+    choose_observation,
     list_things,
-    observation_from_contract,
     paint_observation,
     to_move,
 )
@@ -58,7 +59,8 @@ class BattlesnakeVectorEnv(BatchEnv):
     """N games of Battlesnake by the official rules; row = game * num_snakes + slot, one row a snake.
 
     * Observation, action: see `observation` (default: `EgocentricPlanes(rotate=True)`: uint8 planes, actions left, ahead,
-      right). An action out of range counts as going straight on, as the official engine has it.
+      right); a type's name ("flat-51s": see `StarterPackObservation`) or options do, too (`choose_observation`). An action out
+      of range counts as going straight on, as the official engine has it.
     * `action_mask`: False where an action is certain death (`envs.battlesnake.safety`).
     * Reward: `rewards`, a preset's name, event weights or a `Rewards`; or a function from event counts uint8 (R, events)
       to float32 (R,), events in the order of `rewards.EVENTS`.
@@ -80,7 +82,7 @@ class BattlesnakeVectorEnv(BatchEnv):
         height: int = 11,
         num_snakes: int = 4,
         settings: Settings | None = None,
-        observation: EgocentricPlanes | dict[str, Any] | None = None,
+        observation: Observation | str | dict[str, Any] | None = None,
         rewards: str | Rewards | dict[str, float] | RewardFunction = "win",
         max_turns: int = 1000,
         num_threads: int = 1,
@@ -94,7 +96,7 @@ class BattlesnakeVectorEnv(BatchEnv):
             chosen = replace(chosen, solo=True)
         maps.check_game(chosen, width=width, height=height, num_snakes=num_snakes)
         self.state = State(num_games, width=width, height=height, num_snakes=num_snakes, settings=chosen)
-        self.observation = _observation(observation)
+        self.observation = choose_observation(observation, num_snakes)
         super().__init__(
             num_games=num_games,
             rows_per_game=num_snakes,
@@ -105,13 +107,15 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._reward_function = rewards if callable(rewards) else None
         self._weights = (Rewards() if callable(rewards) else Rewards.from_options(rewards)).weights()
         self._rules = self.state.rules
-        self._view = self.observation.kernel_view(width, height)
+        egocentric = self.observation if isinstance(self.observation, EgocentricPlanes) else None
+        # Other types aren't painted by the kernels; like the whole board's, their actions are the moves.
+        self._view = (egocentric or EgocentricPlanes(view="board")).kernel_view(width, height)
         self._rows = self._allocate_rows(num_snakes)
         self._columns: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._chunks = _split(num_games, num_threads)
         self._pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
         self._function_returns = np.zeros(self.num_envs)
-        self._fused = chosen.map == STANDARD_MAP and isinstance(self.observation, EgocentricPlanes)
+        self._fused = chosen.map == STANDARD_MAP and egocentric is not None
         self._seed = seed
         self._started = False
 
@@ -121,8 +125,8 @@ class BattlesnakeVectorEnv(BatchEnv):
         return Rows(
             moves=np.zeros((self.num_games, num_snakes), np.int8),
             ate=np.zeros((self.num_games, num_snakes), np.int16),
-            pictures=self.observations.reshape(rows, -1),
-            final_pictures=self.final_observations.reshape(rows, -1),
+            pictures=self.observations.reshape(rows, -1).view(np.uint8),
+            final_pictures=self.final_observations.reshape(rows, -1).view(np.uint8),
             things=np.zeros((self.num_games, 1 + self.state.arrays.food.shape[1]), np.int16),
             mask=self.action_mask,
             valid=self.valid,
@@ -226,14 +230,6 @@ def _settings(settings: Settings | None, options: dict[str, Any]) -> Settings:
         if name not in known:
             raise UnknownNameError("option", name, known | set(_OPTIONS))
     return replace(settings or Settings(), **options)
-
-
-def _observation(given: EgocentricPlanes | dict[str, Any] | None) -> EgocentricPlanes:
-    if given is None:
-        return EgocentricPlanes(rotate=True)
-    if isinstance(given, dict):
-        return observation_from_contract({"type": "egocentric-planes", "version": 1, **given})
-    return given
 
 
 _OPTIONS = ("num_games", "width", "height", "num_snakes", "settings", "observation", "rewards", "max_turns", "num_threads")

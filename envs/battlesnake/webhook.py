@@ -15,7 +15,7 @@ from envs.battlesnake import rng
 from envs.battlesnake.plain import board_from_state, state_from_board
 from envs.battlesnake.settings import MAP_IDS, RULESETS, Settings
 from envs.battlesnake.state import ALIVE, FULL_HEALTH, MAX_SIDE, MAX_SNAKES, MIN_SIDE, State
-from envs.errors import ProcsnakeError
+from envs.errors import InvalidStateError, ProcsnakeError
 
 DEFAULT_TIMEOUT_MS = 500
 _MAX_TEXT, _MAX_TURN, _MAX_LAYERS = 256, 1 << 30, 64
@@ -58,9 +58,13 @@ def read_move_request(data: Any) -> Turn:
         "food": [p for p in _points(board, "board", "food", width * height) if _on_board(p, width, height)],
         "hazards": _points(board, "board", "hazards", width * height * _MAX_LAYERS),
     }
-    state = state_from_board(plain, settings=read_settings(game))
+    try:
+        state = state_from_board(plain, settings=read_settings(game))
+    except InvalidStateError as error:
+        raise WebhookError(f"board: {error}") from error
     game_id = _text(game, "game", "id")
-    state.arrays.key[0] = rng.combine(0, zlib.crc32(game_id.encode()))
+    # JSON can hold half a surrogate pair, which UTF-8 proper can't.
+    state.arrays.key[0] = rng.combine(0, zlib.crc32(game_id.encode("utf-8", "surrogatepass")))
     return Turn(
         state=state,
         you=next(i for i, s in enumerate(snakes) if s["id"] == your_id),

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 
-from agents.agent import Agent, Decision
+from agents.agent import Agent
 
 
 class Raises(Agent):
@@ -29,11 +29,20 @@ class Hangs(Agent):
         return np.zeros(len(boards), np.int8)
 
 
-class Nonsense(Agent):
-    name = "nonsense"
+class Exits(Raises):
+    name = "exits"
 
     def act_batch(self, state, boards, slots):
-        return np.full(len(boards), 7, np.int8)
+        raise SystemExit(3)
+
+
+class Nonsense(Raises):
+    """Gives an answer that is no decision."""
+
+    name = "nonsense"
+
+    def __init__(self, answer):
+        self.answer = answer
 
     def act(self, state, you, deadline=None):
-        return Decision(7)
+        return self.answer

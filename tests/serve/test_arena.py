@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,8 +16,6 @@ from serve.arena import Look, create_app
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request, recorded
 from tests.serve.agents import Raises
-
-logging.getLogger("serve").setLevel(logging.CRITICAL)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +81,34 @@ def test_malformed_bodies_get_a_reason_in_json(client, body, status):
     answer = client.post("/move", data=body, content_type="application/json")
     assert answer.status_code == status
     assert isinstance(answer.get_json()["error"], str)
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (lambda r: r["board"].update(food=[{"x": 3, "y": 3}] * 300), 400),
+        (lambda r: r["board"].update(hazards=[{"x": 3, "y": 3}] * 300), 200),
+        (lambda r: r["game"].update(id="\ud800"), 200),
+        (lambda r: r["you"].update(id="\ud800"), 200),
+        (lambda r: r["game"]["ruleset"]["settings"].update(royale={"shrinkEveryNTurns": 0}), 200),
+    ],
+    ids=["food in a heap", "hazards in a heap", "half a character", "half a character of ours", "period 0"],
+)
+def test_odd_requests_that_random_damage_hardly_finds(client, change, status):
+    request = plain_request(board(19, 19, [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]))
+    change(request)
+    assert client.post("/move", data=json.dumps(request)).status_code == status
+
+
+@pytest.mark.parametrize("depth", range(100, 1000, 50))
+def test_nesting_that_json_reads_is_refused(client, depth):
+    text = json.dumps(small_request()).replace('"turn": 5', f'"turn": {"[" * depth}{"]" * depth}')
+    assert "[[[" in text
+    assert client.post("/move", data=text).status_code == 400
+
+
+def test_a_url_works_with_and_without_a_slash_at_its_end(client):
+    assert client.get("/snakes/flood").status_code == client.get("/snakes/flood/").status_code == 200
 
 
 def test_unknown_paths_and_methods_answer_in_json(client):

@@ -7,11 +7,12 @@ import time
 import pytest
 
 import agents
+from agents.agent import Decision
 from envs.battlesnake.state import DOWN, LEFT, RIGHT, UP
 from envs.battlesnake.webhook import Turn
 from serve.deadline import Decider, safest_move
 from tests.envs.battlesnake.positions import board
-from tests.serve.agents import Hangs, Nonsense, Raises
+from tests.serve.agents import Exits, Hangs, Nonsense, Raises
 
 
 def turn(timeout_ms=300):
@@ -25,7 +26,11 @@ def test_a_good_agent_is_asked():
     assert not decision.note
 
 
-@pytest.mark.parametrize("agent", [Raises(), Nonsense()], ids=lambda a: a.name)
+@pytest.mark.parametrize(
+    "agent",
+    [Raises(), Exits(), *map(Nonsense, (Decision(7), Decision(-1), Decision(1.0), Decision("up"), None))],
+    ids=["raises", "exits", "seven", "minus one", "float", "text", "None"],
+)
 def test_a_failing_agent_is_answered_for(agent):
     decision = Decider(agent).decide(turn())
     assert decision.move == UP

@@ -22,11 +22,17 @@ from serve.server import running
 
 
 @contextmanager
-def scripted_snake(answers) -> Iterator[tuple[str, list[str]]]:
-    """A server whose n-th answer to /move is `answers[n]` (the last one from then on): (status, body) or seconds to sleep."""
+def scripted_snake(answers, *, hangs_up=False) -> Iterator[tuple[str, list[str]]]:
+    """A server whose n-th answer to /move is `answers[n]` (the last one from then on).
+
+    An answer is (status, body), or seconds to sleep, or a function that writes the body with the `send` it gets. With
+    `hangs_up` every connection is closed after an answer that promised to keep it.
+    """
     seen: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self):
             self._send(200, b'{"apiversion":"1"}')
 
@@ -39,13 +45,20 @@ def scripted_snake(answers) -> Iterator[tuple[str, list[str]]]:
             if isinstance(answer, float):
                 time.sleep(answer)
                 answer = (200, b'{"move":"down"}')
+            if callable(answer):
+                self._head(200, 1000)
+                return answer(self.wfile.write)
             return self._send(*answer)
 
         def _send(self, status, body):
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
+            self._head(status, len(body))
             self.wfile.write(body)
+            self.close_connection |= hangs_up
+
+        def _head(self, status, length):
+            self.send_response(status)
+            self.send_header("Content-Length", str(length))
+            self.end_headers()
 
         def log_message(self, *args):
             pass
@@ -76,8 +89,16 @@ GOOD, LEFTWARDS = (200, b'{"move":"up"}'), (200, b'{"move":"left"}')
 
 @pytest.mark.parametrize(
     "bad",
-    [(500, b'{"move":"right"}'), (200, b"not json"), (200, b'{"move":"LEFT"}'), (200, b"{}"), (200, b""), (200, b"[1]")],
-    ids=["500", "no JSON", "uppercase", "no move", "empty", "list"],
+    [
+        (500, b'{"move":"right"}'),
+        (200, b"not json"),
+        (200, b'{"move":"LEFT"}'),
+        (200, b"{}"),
+        (200, b""),
+        (200, b"[1]"),
+        (200, b"[" * 50_000),
+    ],
+    ids=["500", "no JSON", "uppercase", "no move", "empty", "list", "deep"],
 )
 def test_a_failed_answer_repeats_the_last_good_one(bad):
     played = moves_of([LEFTWARDS, bad, GOOD], 3)
@@ -92,7 +113,25 @@ def test_before_any_good_answer_a_failure_is_up():
 def test_a_late_answer_is_a_failure():
     (first, _), (second, failure) = moves_of([LEFTWARDS, 2.0], 2, timeout_ms=400)
     assert (first, second) == (LEFT, LEFT)
-    assert failure
+    assert failure == "no answer within 400 ms"
+
+
+def test_an_answer_that_trickles_in_is_late():
+    """Each byte comes in time, the whole doesn't."""
+
+    def trickle(send):
+        for _ in range(1000):
+            send(b" ")
+            time.sleep(0.02)
+
+    assert moves_of([LEFTWARDS, trickle], 2, timeout_ms=400)[1] == (LEFT, "no answer within 400 ms")
+
+
+def test_a_server_that_hangs_up_between_requests_is_called_again():
+    with scripted_snake([LEFTWARDS], hangs_up=True) as (url, seen):
+        frames = list(Referee([url], width=25, height=25, seed=5, timeout_ms=2000, max_turns=4).play())
+    assert [frame.failures for frame in frames] == [{}] * 5
+    assert seen == ["/start", *["/move"] * 4, "/end"]
 
 
 def test_an_endless_answer_is_cut_off():

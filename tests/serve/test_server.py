@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import subprocess
 import sys
+import threading
+import urllib.error
 import urllib.request
 
 import pytest
 
 import agents
+from envs.errors import ConfigError
 from serve.arena import create_app
-from serve.server import PortInUseError, listen, running
+from serve.server import PortInUseError, listen, running, warm_up
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request
+from tests.serve.agents import Raises
 
 SLIM = """
 import sys, json, urllib.request
@@ -36,6 +41,105 @@ def test_answers_over_http_and_stops():
         host, port = url.removeprefix("http://").split(":")
     with socket.socket() as probe:
         assert probe.connect_ex((host, int(port))) != 0
+
+
+def test_connections_are_refused_until_it_runs_and_after_it_closed():
+    server = listen(create_app(agents.make("flood")))
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    server.open()
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    kept = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    kept.request("GET", "/")
+    assert kept.getresponse().status == 200
+    server.close()
+    thread.join(timeout=20)
+    assert not thread.is_alive()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    kept.close()
+
+
+def test_a_server_that_never_ran_gives_its_port_back():
+    server = listen(create_app(agents.make("flood")))
+    server.close()
+    listen(create_app(agents.make("flood")), port=server.port).close()
+
+
+def test_whoever_opens_second_is_told_that_the_port_is_taken():
+    app = create_app(agents.make("flood"))
+    first = listen(app)
+    try:
+        second = listen(app, port=first.port)
+    except PortInUseError:
+        return  # This system tells at once.
+    thread = threading.Thread(target=first.run)
+    first.open()
+    thread.start()
+    with pytest.raises(PortInUseError, match="another program listens there"):
+        second.open()
+    second.close()
+    first.close()
+    thread.join(timeout=20)
+
+
+def test_what_is_too_large_is_refused_in_json_over_http_too():
+    with running(create_app(agents.make("flood"))) as url:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(url + "/move", b" " * 300_000, timeout=20)
+        assert refused.value.code == 413
+        assert "error" in json.load(refused.value)
+        refused.value.close()
+
+
+WARM = """
+import json, sys
+from numba.core.dispatcher import Dispatcher
+import agents
+from serve.arena import create_app
+from serve.deadline import safest_move
+from serve.server import warm_up
+from envs.battlesnake.webhook import read_move_request
+
+def compiled():
+    modules = [m for name, m in sys.modules.items() if name.startswith(("envs", "agents"))]
+    kernels = {id(k): k for m in modules for k in vars(m).values() if isinstance(k, Dispatcher)}
+    return {(k.__module__, k.__name__, str(s)) for k in kernels.values() for s in k.signatures}
+
+served = {name: agents.make(name) for name in ("flood", "greedy", "random", sys.argv[1])}
+served = {f"snake{n}": agent for n, agent in enumerate(served.values())}
+warm_up(served)
+client, before = create_app(served).test_client(), compiled()
+for request in json.loads(sys.argv[2]):
+    for name in served:
+        assert client.post(f"/snakes/{name}/move", json=request).status_code == 200
+    safest_move(read_move_request(request).state, 0)
+print(len(before), sorted(compiled() - before))
+"""
+
+
+def test_after_warming_up_nothing_is_compiled_for_a_request(tmp_path):
+    pytest.importorskip("torch")
+    from tests.agents.bundles import make_bundle
+
+    bodies = [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]
+    requests = [plain_request(board(11, 11, *bodies, ruleset=ruleset)) for ruleset in ("royale", "wrapped")]
+    command = [sys.executable, "-c", WARM, str(make_bundle(tmp_path / "bundle")), json.dumps(requests)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    kernels, compiled_late = done.stdout.strip().split(" ", 1)
+    assert int(kernels) > 3
+    assert compiled_late == "[]"
+
+
+def test_a_policy_for_other_boards_than_the_arenas_can_be_served(caplog):
+    class Choosy(Raises):
+        def act(self, state, you, deadline=None):
+            raise ConfigError(f"not on {state.width}x{state.height}")
+
+    warm_up({"choosy": Choosy()})
+    assert "choosy plays on no board of the arena: not on 19x19" in caplog.text
 
 
 def test_a_port_in_use_is_said_in_one_line():

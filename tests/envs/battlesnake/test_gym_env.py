@@ -16,6 +16,7 @@ from envs import gym_registration
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes
 from envs.battlesnake.gym_env import BattlesnakeEnv
 from envs.battlesnake.settings import RULESETS
+from envs.battlesnake.starter_pack import KINDS
 from envs.errors import ConfigError, InvalidActionError, MissingDependencyError, UnknownNameError
 
 HAS_PYGAME = find_spec("pygame") is not None
@@ -23,6 +24,7 @@ OBSERVATIONS = {
     "rotated window": EgocentricPlanes(rotate=True),
     "window": EgocentricPlanes(radius=5),
     "board": EgocentricPlanes(view="board"),
+    **{kind: kind for kind in KINDS},
 }
 
 
@@ -48,8 +50,9 @@ def test_gymnasium_checker_finds_nothing(ruleset, observation, monkeypatch):
         env_render_passive_checker(shown)
 
 
-def test_every_observation_and_mask_lies_in_its_space():
-    env = BattlesnakeEnv(width=7, height=5, num_snakes=3)
+@pytest.mark.parametrize("observation", OBSERVATIONS)
+def test_every_observation_and_mask_lies_in_its_space(observation):
+    env = BattlesnakeEnv(width=7, height=5, num_snakes=3, observation=OBSERVATIONS[observation])
     _, info = env.reset(seed=1)
     for _ in range(200):
         observation, _, terminated, truncated, info = env.step(int(env.action_space.sample(info["action_mask"])))
@@ -179,6 +182,7 @@ def test_human_mode_without_pygame_says_what_to_install():
         ({"opponents": 7}, ConfigError, "can't play"),
         ({"render_mode": "rgbarray"}, UnknownNameError, "Did you mean 'rgb_array'"),
         ({"rulset": "royale"}, UnknownNameError, "Did you mean 'ruleset'"),
+        ({"observation": "flat51s"}, UnknownNameError, "Did you mean 'flat-51s'"),
     ],
 )
 def test_bad_options_are_refused(options, error, message):

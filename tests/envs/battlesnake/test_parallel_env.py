@@ -10,6 +10,7 @@ import pytest
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes
 from envs.battlesnake.parallel_env import parallel_env
 from envs.battlesnake.settings import RULESETS
+from envs.battlesnake.starter_pack import KINDS
 from envs.errors import InvalidActionError
 
 with warnings.catch_warnings():  # where pygame is installed, PettingZoo's tests import a world that PettingZoo deprecates
@@ -20,9 +21,9 @@ SMALL = {"width": 7, "height": 7, "num_snakes": 3}
 
 
 @pytest.mark.parametrize("ruleset", RULESETS)
-@pytest.mark.parametrize("rotate", [True, False])
-def test_pettingzoo_tests_find_nothing(ruleset, rotate):
-    options = {**SMALL, "ruleset": ruleset, "observation": EgocentricPlanes(rotate=rotate)}
+@pytest.mark.parametrize("observation", [EgocentricPlanes(rotate=True), EgocentricPlanes(), *KINDS], ids=str)
+def test_pettingzoo_tests_find_nothing(ruleset, observation):
+    options = {**SMALL, "ruleset": ruleset, "observation": observation}
     parallel_api_test(parallel_env(**options), num_cycles=60)
     parallel_seed_test(lambda: parallel_env(**options), num_cycles=20)
 

@@ -1,0 +1,156 @@
+"""The six observation types of the SageMaker starter pack, under their own names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.state import MAX_SNAKES, State, body_cell, is_alive
+from envs.errors import ConfigError, UnknownNameError
+
+KINDS = ("flat-num", "bordered-num", "max-bordered-num", "flat-51s", "bordered-51s", "max-bordered-51s")
+MAX_BORDERED_SIDE = 21
+BORDER = -1
+HEAD, BODY = 5, 1
+
+
+@dataclass(frozen=True)
+class StarterPackObservation:
+    """Observation (rows, columns, 1 + snakes): the whole board, the same for all its snakes unless `own_first`.
+
+    Channel 0 holds food (1), channel 1 + slot that snake's body; the dead have left the board. Hazards are not shown.
+
+    ================= ============================================================================================
+    `kind`            meaning
+    ================= ============================================================================================
+    `…-51s`           int8: head 5, body 1
+    `…-num`           int16: numbered along the body, tail 1 … head its length; of stacked entries the highest
+    `flat-…`          the board alone, (height, width)
+    `bordered-…`      one cell of -1 around it in every channel, (height + 2, width + 2)
+    `max-bordered-…`  -1 up to 21 x 21, the board in the middle (a half cell up and left of it for even sides)
+    ================= ============================================================================================
+
+    Row 0 is the top of the board (y = height - 1). Four actions: up, down, left, right. `own_first=True` puts the observing
+    snake into channel 1 and the others after it in slot order. `num_snakes` is the number of channels for snakes; by default
+    as many as the game has (environments fill it in). Requests from an engine list only the living, so a policy that is to
+    be served needs `own_first`. Raises `UnknownNameError` or `ConfigError`.
+    """
+
+    kind: str = "max-bordered-51s"
+    own_first: bool = field(default=False, kw_only=True)
+    num_snakes: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UnknownNameError("observation type", str(self.kind), KINDS)
+        if not (self.num_snakes is None or (isinstance(self.num_snakes, int) and 1 <= self.num_snakes <= MAX_SNAKES)):
+            raise ConfigError(f"num_snakes is {self.num_snakes!r}; an observation has channels for 1 to {MAX_SNAKES} snakes")
+
+    @property
+    def num_actions(self) -> int:
+        """4: up, down, left, right."""
+        return 4
+
+    def for_snakes(self, num_snakes: int) -> StarterPackObservation:
+        """This type with its number of channels settled. Raises `ConfigError` if so many snakes have no room in it."""
+        channels = self.num_snakes or num_snakes
+        if num_snakes > channels:
+            raise ConfigError(
+                f"{self.kind} has channels for {channels} snakes, the game has {num_snakes}; raise its num_snakes"
+            )
+        return replace(self, num_snakes=channels)
+
+    def contract(self) -> dict[str, Any]:
+        """JSON-able description from which `observation_from_contract` makes an equal object."""
+        return {"type": self.kind, "version": 1, "own_first": self.own_first, "num_snakes": self.num_snakes}
+
+    def space(self, width: int, height: int) -> Box:
+        """The observation space on a board of that size. Raises `ConfigError` for a board over 21 cells if max-bordered."""
+        if self.num_snakes is None:
+            raise ConfigError(
+                f"the shape of {self.kind} goes with the number of snakes: StarterPackObservation(…, num_snakes=4)"
+            )
+        rows, columns, _, _ = self._frame(width, height)
+        low = 0 if self.kind.startswith("flat") else BORDER
+        return Box(low, self._highest(width, height), (rows, columns, 1 + self.num_snakes), self._dtype)
+
+    def observe(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """What the snakes in `slots` of `boards` see: (n, rows, columns, 1 + snakes)."""
+        channels = 1 + (self.for_snakes(state.num_snakes).num_snakes or 0)
+        rows, columns, top, left = self._frame(state.width, state.height)
+        out = np.full((len(boards), rows, columns, channels), BORDER, self._dtype)
+        on_board = out[:, top : top + state.height, left : left + state.width]
+        on_board[:] = 0
+        longest = self._highest(state.width, state.height) if self._numbered else 0
+        _paint_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), self.own_first, longest, on_board)
+        return out
+
+    def action_mask(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Bool (n, 4): False where a move is certain death; all True if each is."""
+        return safe_moves(state, boards, slots)
+
+    def to_moves(self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """The actions themselves, int8 (n,): they are moves on the board."""
+        return np.asarray(actions).astype(np.int8)
+
+    @property
+    def _numbered(self) -> bool:
+        return self.kind.endswith("num")
+
+    @property
+    def _dtype(self) -> type[np.signedinteger[Any]]:
+        return np.int16 if self._numbered else np.int8
+
+    def _highest(self, width: int, height: int) -> int:
+        """The longest snake that a game can bring forth (`State`), or a head."""
+        return width * height + 3 if self._numbered else HEAD
+
+    def _frame(self, width: int, height: int) -> tuple[int, int, int, int]:
+        """(rows, columns) of the picture, and the row and column of the board's top left corner in it."""
+        if self.kind.startswith("flat"):
+            return height, width, 0, 0
+        if self.kind.startswith("bordered"):
+            return height + 2, width + 2, 1, 1
+        side = MAX_BORDERED_SIDE
+        if max(width, height) > side:
+            raise ConfigError(
+                f"{self.kind} holds boards up to {side}x{side}, this one is {width}x{height}; use a bordered- type"
+            )
+        return side, side, (side - height) // 2, (side - width) // 2
+
+
+@kernel
+def _paint_rows(s, r, boards, slots, own_first, longest, out):
+    """Paint rows (board, slot) into out (n, height, width, channels), all 0 so far. longest: highest number, 0 for 51s."""
+    for n in range(len(boards)):
+        b = boards[n]
+        if s.num_food[b]:
+            for y in range(r.height):
+                for x in range(r.width):
+                    if s.food[b, (y + 1) * (r.width + 2) + x + 1]:
+                        out[n, r.height - 1 - y, x, 0] = 1
+        for i in range(s.cause.shape[1]):
+            if is_alive(s, b, i):
+                _paint_snake(s, b, i, r, longest, out, n, _channel(i, slots[n], own_first))
+
+
+@kernel
+def _channel(i, own, own_first):
+    if not own_first or i > own:
+        return 1 + i
+    return 1 if i == own else 2 + i
+
+
+@kernel
+def _paint_snake(s, b, i, r, longest, out, n, channel):
+    """From tail to head, so that of stacked entries the one nearest to the head is seen."""
+    length = np.int64(s.length[b, i])
+    for number in range(1, length + 1):
+        y, x = divmod(np.int64(body_cell(s, b, i, length - number)), r.width + 2)
+        plain = HEAD if number == length else BODY
+        out[n, r.height - y, x - 1, channel] = min(number, longest) if longest else plain
