@@ -148,9 +148,10 @@ class Referee:
         latencies: list[float | None] = [None] * len(self._seats)
         failures: dict[int, str] = {}
         for slot in slots:
-            if slot not in calls:
+            seat = self._seats[slot]
+            if not isinstance(seat, str):
                 began = time.monotonic()
-                decisions[slot] = self._seats[slot].act(self._own_board(), slot, began + self._timeout_ms / 1000)
+                decisions[slot] = seat.act(self._own_board(), slot, began + self._timeout_ms / 1000)
                 latencies[slot] = 1000 * (time.monotonic() - began)
         for slot, call in calls.items():
             move, latencies[slot], failure = call.result()
@@ -192,7 +193,7 @@ class RemoteSnake:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(f"{url!r} is not the URL of a snake; it looks like http://127.0.0.1:8000")
-        self.url, self._parts, self._timeout = url, parts, timeout_ms / 1000
+        self.url, self._parts, self._host, self._timeout = url, parts, parts.hostname, timeout_ms / 1000
         self._last_move = UP
         self._connection: http.client.HTTPConnection | None = None
 
@@ -243,7 +244,7 @@ class RemoteSnake:
     def _exchange_once(self, method: str, path: str, body: Mapping[str, Any] | None, timeout: float) -> bytes:
         if self._connection is None:
             kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-            self._connection = kind(self._parts.hostname, self._parts.port, timeout=timeout)
+            self._connection = kind(self._host, self._parts.port, timeout=timeout)
         connection = self._connection
         # A socket's time-out starts anew with each byte; the watchdog's doesn't.
         watchdog = threading.Timer(timeout, self._cut, (connection,))

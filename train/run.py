@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import subprocess
@@ -143,7 +144,8 @@ class _Session:
         self.row = {**self.counters, "agent_steps_per_second": agent_steps / seconds, **_metrics(result)}
         self.folder.append(self.row)
         for name, value in self.row.items():
-            events.add_scalar(name, value, self.counters["iteration"])
+            if math.isfinite(value):
+                events.add_scalar(name, value, self.counters["iteration"])
         self.progress.update(self.row, self.fraction_done())
 
     def _save(self) -> None:

@@ -261,9 +261,11 @@ def to_test(
 
     `snake`: id or name of the snake to play; default: the first that dies with this turn, else the first alive. `allowed`:
     moves; default: if the recorded move killed the snake, the others that aren't certain death, else the recorded move.
-    Raises `RecordingError` if there is no such turn or living snake, or if there is no move to ask for.
+    Raises `RecordingError` if there is no such turn or living snake, or if there is no move to ask for; what the settings and
+    `state` raise if the position can't be set up.
     """
     board = recording.board(turn)
+    recording.state(turn)  # the test will begin with it: better to fail here
     chosen = _pick_snake(recording, board, snake)
     moves = sorted(_wanted_moves(recording, board, chosen) if allowed is None else set(allowed))
     if not moves or not set(moves) <= set(MOVE_NAMES):

@@ -46,7 +46,7 @@ def scripted_snake(answers, *, hangs_up=False) -> Iterator[tuple[str, list[str]]
                 time.sleep(answer)
                 answer = (200, b'{"move":"down"}')
             if callable(answer):
-                self._head(200, 1000)
+                self._head(200, 100 + len(GOOD[1]))
                 return answer(self.wfile.write)
             return self._send(*answer)
 
@@ -117,12 +117,13 @@ def test_a_late_answer_is_a_failure():
 
 
 def test_an_answer_that_trickles_in_is_late():
-    """Each byte comes in time, the whole doesn't."""
+    """Each byte comes in time; the whole, a good answer after many blanks, doesn't."""
 
     def trickle(send):
-        for _ in range(1000):
+        for _ in range(100):
             send(b" ")
-            time.sleep(0.02)
+            time.sleep(0.03)
+        send(GOOD[1])
 
     assert moves_of([LEFTWARDS, trickle], 2, timeout_ms=400)[1] == (LEFT, "no answer within 400 ms")
 

@@ -107,25 +107,27 @@ def compiled():
     kernels = {id(k): k for m in modules for k in vars(m).values() if isinstance(k, Dispatcher)}
     return {(k.__module__, k.__name__, str(s)) for k in kernels.values() for s in k.signatures}
 
-served = {name: agents.make(name) for name in ("flood", "greedy", "random", sys.argv[1])}
-served = {f"snake{n}": agent for n, agent in enumerate(served.values())}
-warm_up(served)
-client, before = create_app(served).test_client(), compiled()
+agent = agents.make(sys.argv[1])
+warm_up({"it": agent})
+client, before = create_app(agent).test_client(), compiled()
 for request in json.loads(sys.argv[2]):
-    for name in served:
-        assert client.post(f"/snakes/{name}/move", json=request).status_code == 200
+    assert client.post("/move", json=request).status_code == 200
     safest_move(read_move_request(request).state, 0)
 print(len(before), sorted(compiled() - before))
 """
 
 
-def test_after_warming_up_nothing_is_compiled_for_a_request(tmp_path):
-    pytest.importorskip("torch")
-    from tests.agents.bundles import make_bundle
+@pytest.mark.parametrize("kind", ["flood", "bundle"])
+def test_after_warming_up_nothing_is_compiled_for_a_request(kind, tmp_path):
+    agent = kind
+    if kind == "bundle":
+        pytest.importorskip("torch")
+        from tests.agents.bundles import make_bundle
 
+        agent = str(make_bundle(tmp_path / "bundle"))
     bodies = [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]
     requests = [plain_request(board(11, 11, *bodies, ruleset=ruleset)) for ruleset in ("royale", "wrapped")]
-    command = [sys.executable, "-c", WARM, str(make_bundle(tmp_path / "bundle")), json.dumps(requests)]
+    command = [sys.executable, "-c", WARM, agent, json.dumps(requests)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     kernels, compiled_late = done.stdout.strip().split(" ", 1)

@@ -234,3 +234,5 @@ def test_settings_that_no_engine_writes_are_refused():
     recording.game["ruleset"]["settings"]["minimumFood"] = "x"
     with pytest.raises(RecordingError, match="minimumFood is 'x'"):
         _ = recording.settings
+    with pytest.raises(RecordingError, match="minimumFood is 'x'"):
+        to_test(recording, 0)
