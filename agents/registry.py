@@ -29,9 +29,9 @@ def names() -> list[str]:
 
 
 def make(name: str | os.PathLike[str], **options: Any) -> Agent:
-    """The agent registered under `name`, or else the policy whose bundle lies at that path, with its own keyword options.
+    """The agent registered under `name`, or else the policy whose bundle, or the run that exported it, lies at that path.
 
-    Raises `UnknownNameError` for what is neither, `ConfigError` for options it doesn't have, `BundleError` for a bad bundle.
+    `options` are the agent's own keyword arguments. Raises `UnknownNameError` for what is neither, `ConfigError` for options it doesn't have, `BundleError` for a bad bundle.
     """
     name = os.fspath(name)
     if name not in _FACTORIES:
@@ -49,7 +49,8 @@ def _load_policy(path: str, options: dict[str, Any]) -> Agent:
         raise UnknownNameError("agent", path, names(), hint="The path of a policy bundle does as well.")
     from agents.policy import Policy
 
-    return _construct(Policy.load, path, {"path": path, **options})
+    exported = os.path.join(path, "bundle")
+    return _construct(Policy.load, path, {"path": exported if os.path.isdir(exported) else path, **options})
 
 
 def _construct(factory: Callable[..., Agent], name: str, options: dict[str, Any]) -> Agent:

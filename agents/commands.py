@@ -1,0 +1,101 @@
+"""`procsnake evaluate` and `procsnake replay`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from envs.command_line import Commands, add_game_options, at_least, draw_all, game_settings, write_whole
+from envs.errors import ConfigError
+
+EVALUATE_HELP = """\
+An agent is the name of a built-in one (random, greedy, flood), a run folder, or a policy bundle (folder or zip).
+
+examples:
+  procsnake evaluate runs/battlesnake-ppo-…           against all built-in opponents, three at a time and in duels
+  procsnake evaluate flood --against greedy --games 1000
+  procsnake evaluate RUN --against greedy --num-snakes 2 --ruleset wrapped
+"""
+REPLAY_HELP = """\
+A recording is what `procsnake play --record` and `battlesnake play --output` write, or the frames of an arena game.
+
+examples:
+  procsnake replay show game.jsonl                    watch it again; --turn 40 shows one board
+  procsnake replay animate game.jsonl --out game.gif  or .svg, or .mp4
+  procsnake replay to-test game.jsonl --turn 40 --snake me --out tests/test_turn_40.py
+"""
+
+
+def add_commands(command: Commands) -> None:
+    """Add this floor's commands."""
+    _add_evaluate(command("evaluate", run_evaluate, "Play many games and print win rates with intervals.", EVALUATE_HELP))
+    _add_replay(command("replay", run_replay, "Look at a recorded game, animate it, or make a test of a turn.", REPLAY_HELP))
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("agent", help="who is measured")
+    parser.add_argument(
+        "--against", help="one opponent for all other seats (default: each built-in one, by threes and in duels)"
+    )
+    parser.add_argument("--num-snakes", type=at_least(2), default=4, help="snakes a game (default: %(default)s)")
+    parser.add_argument("--games", type=at_least(1), default=200, help="games a match-up (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
+    add_game_options(parser)
+
+
+def _add_replay(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("show", "animate", "to-test"), help="what to do with it")
+    parser.add_argument("recording", help="file of the recorded game")
+    parser.add_argument("--turn", type=at_least(0), help="turn to show or to test")
+    parser.add_argument("--snake", help="id or name of the snake to test (default: the first that dies with the turn)")
+    parser.add_argument("--agent", default="flood", help="who has to pass the test (default: %(default)s)")
+    parser.add_argument("--out", metavar="FILE", help="file to write: .gif, .svg or .mp4, or the test")
+    parser.add_argument("--delay", type=float, default=0.12, help="seconds between two turns on screen")
+
+
+def run_evaluate(options: argparse.Namespace) -> int:
+    """`procsnake evaluate`."""
+    import agents
+    from agents.evaluation import STANDARD_OPPONENTS, evaluate, table
+
+    opponents = [[options.against] * (options.num_snakes - 1)] if options.against else STANDARD_OPPONENTS
+    scores = evaluate(
+        agents.make(options.agent),
+        opponents,
+        num_games=options.games,
+        width=options.width,
+        height=options.height,
+        settings=game_settings(options),
+        seed=options.seed,
+        on_score=None
+        if options.json
+        else lambda score: print(f"… {len(score.opponents)} × {score.opponents[0]}", file=sys.stderr),
+    )
+    print(json.dumps([score.to_dict() for score in scores], indent=2) if options.json else table(scores))
+    return 0
+
+
+def run_replay(options: argparse.Namespace) -> int:
+    """`procsnake replay`."""
+    from envs.battlesnake.recording import Recording, to_test
+
+    recording = Recording.read(options.recording)
+    if options.action == "animate":
+        from envs.battlesnake.render.animation import save_animation
+
+        print(f"written: {save_animation(recording, options.out or Path(options.recording).with_suffix('.gif'))}")
+    elif options.action == "to-test":
+        if options.turn is None:
+            raise ConfigError("to-test needs the turn to test: --turn N")
+        test = to_test(recording, options.turn, snake=options.snake, agent=options.agent)
+        if options.out:
+            write_whole(Path(options.out), test)
+        print(f"written: {options.out}" if options.out else test, end="\n" if options.out else "")
+    else:
+        from envs.battlesnake.render.ansi import draw_board
+
+        boards = recording.boards() if options.turn is None else [recording.board(options.turn)]
+        draw_all((draw_board(board, color=sys.stdout.isatty()) for board in boards), options.delay)
+    return 0
