@@ -31,7 +31,8 @@ def names() -> list[str]:
 def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     """The agent registered under `name`, or else the policy whose bundle, or the run that exported it, lies at that path.
 
-    `options` are the agent's own keyword arguments. Raises `UnknownNameError` for what is neither, `ConfigError` for options it doesn't have, `BundleError` for a bad bundle.
+    `options` are the agent's own keyword arguments. Raises `UnknownNameError` for what is neither, `ConfigError`
+    for options it doesn't have, `BundleError` for a bad bundle.
     """
     name = os.fspath(name)
     if name not in _FACTORIES:
