@@ -15,6 +15,8 @@ _FACTORIES: dict[str, str | Callable[..., Agent]] = {
     "random": "agents.heuristics.random_legal:RandomLegal",
     "greedy": "agents.heuristics.greedy_food:GreedyFood",
     "flood": "agents.heuristics.flood_fill:FloodFill",
+    "alphabeta": "agents.search.alphabeta:AlphaBeta",
+    "mcts": "agents.search.mcts:MCTS",
 }
 
 

@@ -2,7 +2,7 @@
 
 Numba's on-disk cache looks at the file that holds a kernel, not at the files of the kernels which it calls, so a cached
 caller would go on using an old callee. The cache folder is therefore named by a hash of every source file of this package
-that speaks of kernels: those which hold them and those whose constants they use.
+that speaks of kernels (for kernels of `agents`: of that one, too): those which hold them and those whose constants they use.
 Kernels release the GIL: several threads may step different boards of one state. `PROCSNAKE_BOUNDSCHECK=1` compiles them with
 bounds checks, `NUMBA_DISABLE_JIT=1` leaves them plain Python.
 """
@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,30 +25,46 @@ from numba.core import event
 BOUNDSCHECK = os.environ.get("PROCSNAKE_BOUNDSCHECK", "") == "1"
 
 
-def _cache_folder() -> Path:
-    sources = (path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
-    digest = hashlib.sha256(b"".join(source for source in sources if b"kernel" in source))
+def _root() -> Path:
+    default = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "procsnake")
+    return Path(os.environ.get("PROCSNAKE_CACHE") or default) / "numba"
+
+
+def _sources(folder: Path) -> list[bytes]:
+    sources = (path.read_bytes() for path in sorted(folder.rglob("*.py")))
+    return [source for source in sources if b"kernel" in source]
+
+
+@lru_cache
+def _cache_folder(package: str) -> Path | None:
+    """Where the kernels of `envs` or `agents` are kept; None, and they are compiled anew in each process, if it isn't writable.
+
+    Kernels of agents call those of the world, never the other way round.
+    """
+    world = Path(__file__).parent
+    sources = _sources(world) + (_sources(world.parents[1] / "agents") if package == "agents" else [])
+    digest = hashlib.sha256(b"".join(sources))
     digest.update(f"{numba.__version__} {sys.version} {BOUNDSCHECK}".encode())
-    root = os.environ.get("PROCSNAKE_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "procsnake"
-    )
-    return Path(root) / "numba" / digest.hexdigest()[:16]
-
-
-def _use_cache() -> bool:
-    """Point Numba at our folder; without a writable one kernels are compiled anew in each process."""
-    folder = _cache_folder()
+    folder = _root() / digest.hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError:
-        return False
-    numba_config.CACHE_DIR = str(folder)
-    return True
+        return None
+    return folder
 
 
-_CACHE = _use_cache()
+def _prepare_cache(function: Callable[..., Any]) -> bool:
+    """Point Numba at the function's folder; False if it can't be cached.
+
+    A user's own kernels are compiled anew in each process: no hash knows of them.
+    """
+    package = function.__module__.partition(".")[0]
+    folder = _cache_folder(package) if package in ("envs", "agents") else None
+    if folder is not None:
+        numba_config.CACHE_DIR = str(folder)
+    return folder is not None
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,17 +73,13 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     Kernels can't allocate: Numba's reference counting is off, because counting the arrays of a `Boards` in and out of every
     small function took most of the time of a step (measured: 100 ns a call of `is_certain_death`, 2 ns without).
     """
-    return numba.njit(cache=_cached(function), nogil=True, boundscheck=BOUNDSCHECK, forceinline=True, _nrt=False)(function)
+    cache = _prepare_cache(function)
+    return numba.njit(cache=cache, nogil=True, boundscheck=BOUNDSCHECK, forceinline=True, _nrt=False)(function)
 
 
 def allocating_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same for functions that need scratch arrays: set-up and the like, which run once a game."""
-    return numba.njit(cache=_cached(function), nogil=True, boundscheck=BOUNDSCHECK, _nrt=True)(function)
-
-
-def _cached(function: Callable[..., Any]) -> bool:
-    """A user's own kernels are compiled anew in each process: the hash doesn't know of them."""
-    return _CACHE and function.__module__.partition(".")[0] in ("envs", "agents")
+    return numba.njit(cache=_prepare_cache(function), nogil=True, boundscheck=BOUNDSCHECK, _nrt=True)(function)
 
 
 class _Announcer(event.Listener):

@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from gymnasium.spaces import Box
 
 from envs.battlesnake.kernels import kernel
+from envs.battlesnake.painting import (
+    MAX_COUNT,
+    PLANES,
+    View,
+    list_scene,
+    make_pictures,
+    make_scene,
+    make_view,
+    paint_observation,
+)
 from envs.battlesnake.rules import straight_on
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.starter_pack import KINDS, StarterPackObservation
-from envs.battlesnake.state import (
-    MAX_SIDE,
-    UP,
-    State,
-    head_cell,
-    is_alive,
-    step_offset,
-)
+from envs.battlesnake.state import MAX_SIDE, UP, State
 from envs.errors import ConfigError, UnknownNameError
-
-PLANES = (
-    "edge",
-    "food",
-    "hazard",
-    "my_head",
-    "my_body",
-    "other_body",
-    "stronger_head",
-    "weaker_head",
-    "length_difference",
-    "stacked_tail",
-    "opponents",
-    "threat",
-)
-(EDGE, FOOD, HAZARD, MY_HEAD, MY_BODY, OTHER_BODY, STRONGER_HEAD, WEAKER_HEAD, LENGTH_DIFFERENCE, STACKED_TAIL,
- OPPONENTS, THREAT) = range(12)  # fmt: skip
 
 # Brings each plane to about 0..1 for a network's first layer: float = uint8 * scale.
 PLANE_SCALES = (1.0, 1.0, 0.25, 0.01, 0.05, 0.05, 0.01, 0.01, 1 / 21, 1.0, 1 / 3, 1.0)
@@ -45,31 +31,6 @@ PLANE_SCALES = (1.0, 1.0, 0.25, 0.01, 0.05, 0.05, 0.01, 0.01, 1 / 21, 1.0, 1 / 3
 _LEFT_AHEAD_RIGHT = np.array([[2, 0, 3], [3, 1, 2], [1, 2, 0], [0, 3, 1]], np.int8)
 _EGOCENTRIC = "egocentric-planes"
 OBSERVATION_TYPES = (_EGOCENTRIC, *KINDS)
-
-_MAX_COUNT = 255
-_LENGTH_SPAN = 10
-
-
-class View(NamedTuple):
-    """What the kernels need of an observation type: the picture's geometry on boards of one size."""
-
-    centred: bool
-    rotate: bool
-    radius: int  # cells shown on each side of the centre; of no matter if not centred
-    rows: int
-    columns: int
-    x_of: np.ndarray  # int16 (cells,): x of a padded cell
-    y_of: np.ndarray
-    byte_of: np.ndarray  # int32 (4, cells): byte of a cell in a picture taken from (0, 0), by heading
-
-
-class Frame(NamedTuple):
-    """Where a picture is taken from: it shows a cell at byte start + byte_of[heading, cell]."""
-
-    left: int  # x and y of the lower left corner of what a window can show
-    low: int
-    heading: int
-    start: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,15 +83,14 @@ class EgocentricPlanes:
 
     def space(self, width: int, height: int) -> Box:
         """The observation space on a board of that size."""
-        return Box(0, _MAX_COUNT, (*self._shape(width, height), len(PLANES)), np.uint8)
+        return Box(0, MAX_COUNT, (*self._shape(width, height), len(PLANES)), np.uint8)
 
     def observe(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """What the snakes in `slots` of `boards` see: uint8 (n, rows, columns, 12)."""
-        view = self.kernel_view(state.width, state.height)
-        out = np.empty((len(boards), view.rows, view.columns, len(PLANES)), np.uint8)
-        pictures, things = out.reshape(len(boards), -1), np.empty((1, 1 + state.arrays.food.shape[1]), np.int16)
-        _observe_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), view, pictures, things)
-        return out
+        view = self.kernel_view(state.width, state.height, state.rules.wrapped)
+        pictures, scene = make_pictures(len(boards), view.size, 1), make_scene(state.arrays, 1)
+        _observe_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), view, scene, pictures.reshape(-1))
+        return pictures[:-1].reshape(len(boards), *self._shape(state.width, state.height), len(PLANES))
 
     def action_mask(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Bool (n, num_actions): False where an action is certain death; all True if each is."""
@@ -146,22 +106,10 @@ class EgocentricPlanes:
             return np.asarray(actions).astype(np.int8)
         return _LEFT_AHEAD_RIGHT[headings(state, boards, slots), actions]
 
-    def kernel_view(self, width: int, height: int) -> View:
+    def kernel_view(self, width: int, height: int, wrapped: bool) -> View:
         """The kernels' form of this observation type for boards of that size."""
-        rows, columns = self._shape(width, height)
-        y, x = np.divmod(np.arange((width + 2) * (height + 2)), width + 2) - np.ones((2, 1), np.int64)
-        per_row, per_column = columns * len(PLANES), len(PLANES)
-        turned = ((x, y), (-x, -y), (y, -x), (-y, x))
-        return View(
-            centred=self.view == "window",
-            rotate=self.rotate,
-            radius=rows // 2,
-            rows=rows,
-            columns=columns,
-            x_of=x.astype(np.int16),
-            y_of=y.astype(np.int16),
-            byte_of=np.array([right * per_column - ahead * per_row for right, ahead in turned], np.int32),
-        )
+        centred = self.view == "window"
+        return make_view(width, height, wrapped, self._shape(width, height)[0] // 2 if centred else None, self.rotate)
 
     def _shape(self, width: int, height: int) -> tuple[int, int]:
         if self.view == "board":
@@ -228,160 +176,22 @@ def _heading_rows(s, r, boards, slots, out):
 
 
 @kernel
-def _observe_rows(s, r, boards, slots, view, pictures, things):
+def _observe_rows(s, r, boards, slots, view, scene, pictures):
     for n in range(len(boards)):
-        list_things(s, boards[n], things, 0)
-        paint_observation(s, boards[n], slots[n], r, view, pictures, n, things, 0)
+        items = list_scene(s, boards[n], r, scene, 0)
+        heading = heading_in(s, boards[n], slots[n], r, view)
+        paint_observation(s, boards[n], slots[n], view, heading, scene, items, 0, pictures, n)
 
 
 @kernel
-def to_move(s, b, i, r, view, action):
-    """The board move that an action stands for; an action out of range stands for straight on."""
-    if not view.rotate:
+def heading_in(s, b, i, r, view):
+    """The heading of a snake, as far as it matters to the view."""
+    return straight_on(s, b, i, r) if view.frames_per_cell == 4 else np.int64(UP)
+
+
+@kernel
+def to_move(view, heading, action):
+    """The board move that an action of a snake with that heading stands for; an action out of range: straight on."""
+    if view.frames_per_cell < 4:
         return action
-    heading = straight_on(s, b, i, r)
     return _LEFT_AHEAD_RIGHT[heading, action] if 0 <= action < 3 else heading
-
-
-@kernel
-def list_things(s, b, things, place):
-    """Note in things[place], int16 (1 + cells,), how many cells of board b hold food or hazards, and which."""
-    n = 0
-    if s.num_hazards[b]:
-        for cell in range(s.food.shape[1]):
-            if s.food[b, cell] or s.hazards[b, cell]:
-                n += 1
-                things[place, n] = cell
-    elif s.num_food[b]:
-        for cell in range(s.food.shape[1]):
-            if s.food[b, cell]:
-                n += 1
-                things[place, n] = cell
-    things[place, 0] = n
-
-
-@kernel
-def paint_observation(s, b, i, r, view, pictures, row, things, place):
-    """Paint what snake i of board b sees into pictures[row]. A dead snake still sees its own body.
-
-    pictures: uint8 (R, rows * columns * planes); things[place]: what `list_things` noted of the board.
-    """
-    for byte in range(pictures.shape[1]):
-        pictures[row, byte] = 0
-    frame = _frame(s, b, i, r, view)
-    if view.centred and not r.wrapped:
-        _paint_edge(r, view, frame, pictures, row)
-    for n in range(1, things[place, 0] + 1):
-        cell = things[place, n]
-        at = _byte_of(cell, r, view, frame)
-        if at >= 0:
-            pictures[row, at + FOOD] = s.food[b, cell]
-            pictures[row, at + HAZARD] = min(_MAX_COUNT, s.hazards[b, cell])
-    for j in range(s.cause.shape[1]):
-        if j == i:
-            _paint_self(s, b, i, r, view, frame, pictures, row)
-        elif is_alive(s, b, j):
-            _paint_other(s, b, j, s.length[b, i] - s.length[b, j], r, view, frame, pictures, row)
-
-
-@kernel
-def _frame(s, b, i, r, view):
-    """The frame of a picture: around the own head, or the whole board."""
-    per_row, per_column = view.columns * len(PLANES), len(PLANES)
-    if not view.centred:
-        return Frame(0, 0, UP, (view.rows - 1) * per_row)
-    head = np.int64(head_cell(s, b, i))
-    heading = np.int64(straight_on(s, b, i, r) if view.rotate else UP)
-    start = view.radius * (per_row + per_column) - view.byte_of[heading, head]
-    return Frame(view.x_of[head] - view.radius, view.y_of[head] - view.radius, heading, start)
-
-
-@kernel
-def _byte_of(cell, r, view, frame):
-    """Where the picture shows a padded cell: the byte of its first plane, or -1 if it lies outside."""
-    byte = frame.start + view.byte_of[frame.heading, cell]
-    if not view.centred:
-        return byte
-    right, up = view.x_of[cell] - frame.left, view.y_of[cell] - frame.low
-    if r.wrapped:
-        around_x = (right - view.radius + r.width // 2) % r.width - r.width // 2 + view.radius - right
-        around_y = (up - view.radius + r.height // 2) % r.height - r.height // 2 + view.radius - up
-        byte += around_x * _per_x(view, frame) + around_y * _per_y(r, view, frame)
-        right, up = right + around_x, up + around_y
-    # As unsigned numbers what is negative is large, so one comparison does for both sides.
-    side = np.uint64(2 * view.radius)
-    return byte if np.uint64(right) <= side and np.uint64(up) <= side else -1
-
-
-@kernel
-def _per_x(view, frame):
-    return view.byte_of[frame.heading, 1] - view.byte_of[frame.heading, 0]
-
-
-@kernel
-def _per_y(r, view, frame):
-    return view.byte_of[frame.heading, r.width + 2] - view.byte_of[frame.heading, 0]
-
-
-@kernel
-def _paint_edge(r, view, frame, pictures, row):
-    """The ring of cells around the board, as far as the picture shows it."""
-    low_x, high_x = max(-1, frame.left), min(r.width, frame.left + 2 * view.radius)
-    low_y, high_y = max(-1, frame.low), min(r.height, frame.low + 2 * view.radius)
-    for x in (-1, r.width):
-        if low_x <= x <= high_x:
-            for y in range(low_y, high_y + 1):
-                cell = (y + 1) * (r.width + 2) + x + 1
-                pictures[row, frame.start + view.byte_of[frame.heading, cell] + EDGE] = 1
-    for y in (-1, r.height):
-        if low_y <= y <= high_y:
-            for x in range(low_x, high_x + 1):
-                cell = (y + 1) * (r.width + 2) + x + 1
-                pictures[row, frame.start + view.byte_of[frame.heading, cell] + EDGE] = 1
-
-
-@kernel
-def _paint_self(s, b, i, r, view, frame, pictures, row):
-    _paint_body(s, b, i, r, view, frame, MY_BODY, pictures, row)
-    at = _byte_of(head_cell(s, b, i), r, view, frame)
-    on_board = view.centred or s.opposite[head_cell(s, b, i)] == head_cell(s, b, i)
-    if at >= 0 and on_board:
-        pictures[row, at + MY_HEAD] = s.health[b, i]
-        pictures[row, at + OPPONENTS] = s.num_alive[b] - is_alive(s, b, i)
-
-
-@kernel
-def _paint_other(s, b, j, difference, r, view, frame, pictures, row):
-    _paint_body(s, b, j, r, view, frame, OTHER_BODY, pictures, row)
-    head = head_cell(s, b, j)
-    at = _byte_of(head, r, view, frame)
-    if at >= 0:
-        shown = max(-_LENGTH_SPAN, min(_LENGTH_SPAN, difference)) + _LENGTH_SPAN + 1
-        pictures[row, at + (WEAKER_HEAD if difference > 0 else STRONGER_HEAD)] = s.health[b, j]
-        pictures[row, at + LENGTH_DIFFERENCE] = shown
-    if difference <= 0:
-        for move in range(4):
-            offset = step_offset(r.width, move)
-            target = s.opposite[head + offset] if r.wrapped else head + offset
-            if s.opposite[target] == target:
-                at = _byte_of(target, r, view, frame)
-                if at >= 0:
-                    pictures[row, at + THREAT] = 1
-
-
-@kernel
-def _paint_body(s, b, j, r, view, frame, plane, pictures, row):
-    """Body entries from tail to head, so that of stacked entries the one that stays longest is seen."""
-    length, ring = np.int64(s.length[b, j]), s.body.shape[2]
-    place, previous = (s.head[b, j] + length - 1) % ring, -1
-    for turns_left in range(1, length + 1):
-        cell = np.int64(s.body[b, j, place])
-        place = place - 1 if place > 0 else ring - 1
-        if s.opposite[cell] != cell and not view.centred:
-            continue
-        at = _byte_of(cell, r, view, frame)
-        if at >= 0:
-            pictures[row, np.uint64(at + plane)] = min(_MAX_COUNT, turns_left)
-            if turns_left == 2 and cell == previous:
-                pictures[row, np.uint64(at + STACKED_TAIL)] = 1
-        previous = cell

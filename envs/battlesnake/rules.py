@@ -98,8 +98,11 @@ def straight_on(s, b, i, r):
         return UP
     head, neck = head_cell(s, b, i), body_cell(s, b, i, 1)
     for move in range(4):
+        if neck + step_offset(r.width, move) == head:
+            return move
+    for move in range(4):
         target = neck + step_offset(r.width, move)
-        if target == head or (target != neck and s.opposite[target] == head):
+        if target != neck and s.opposite[target] == head:
             return move
     return UP
 

@@ -37,13 +37,24 @@ def board_safe_moves(s, b, r, out):
 
 
 @kernel
-def write_safe_moves(s, b, i, r, out, row):
+def move_tails(s, b, entries):
+    """Add `entries` to the cell of every living snake's tail: -1 as if all had moved on, then 1 to put them back.
+
+    In between, `tails_gone=True` saves looking for the tails at every move of every snake.
+    """
+    for j in range(s.cause.shape[1]):
+        if is_alive(s, b, j):
+            s.occupied[b, tail_cell(s, b, j)] += entries
+
+
+@kernel
+def write_safe_moves(s, b, i, r, out, row, tails_gone=False):
     """`safe_moves` of one snake into out[row]."""
     any_safe = False
     if is_alive(s, b, i):
         head = head_cell(s, b, i)
         for move in range(4):
-            safe = not is_certain_death(s, b, i, r, head + step_offset(r.width, move))
+            safe = not is_certain_death(s, b, i, r, head + step_offset(r.width, move), tails_gone)
             out[row, move] = safe
             any_safe = any_safe or safe
     if not any_safe:
@@ -52,13 +63,16 @@ def write_safe_moves(s, b, i, r, out, row):
 
 
 @kernel
-def is_certain_death(s, b, i, r, target):
-    """Whether moving snake i's head to the padded cell `target` kills it whatever the others do."""
+def is_certain_death(s, b, i, r, target, tails_gone=False):
+    """Whether moving snake i's head to the padded cell `target` kills it whatever the others do.
+
+    `tails_gone`: `move_tails` has taken the tails off the board.
+    """
     if s.opposite[target] != target:
         if not r.wrapped:
             return True
         target = s.opposite[target]
-    if s.occupied[b, target] > 0 and will_be_blocked(s, b, target):
+    if s.occupied[b, target] > 0 and (tails_gone or will_be_blocked(s, b, target)):
         return True
     if s.health[b, i] > 1 and s.num_hazards[b] == 0:
         return False

@@ -248,11 +248,12 @@ def _allocate(n: int, s: int, max_length: int, width: int, height: int) -> Board
         stream=np.zeros(n, np.uint64),
         game=np.zeros(n, np.uint32),
         key=np.zeros(n, np.uint64),
-        opposite=_opposite_cells(width, height),
+        opposite=opposite_cells(width, height),
     )
 
 
-def _opposite_cells(width: int, height: int) -> np.ndarray:
+def opposite_cells(width: int, height: int) -> np.ndarray:
+    """`Boards.opposite` of boards of that size."""
     y, x = np.divmod(np.arange((width + 2) * (height + 2)), width + 2)
     return (((y - 1) % height + 1) * (width + 2) + (x - 1) % width + 1).astype(np.int16)
 

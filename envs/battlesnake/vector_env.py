@@ -19,13 +19,13 @@ from envs.battlesnake.observations import (
     EgocentricPlanes,
     Observation,
     choose_observation,
-    list_things,
-    paint_observation,
+    heading_in,
     to_move,
 )
+from envs.battlesnake.painting import Scene, clear_picture, list_scene, make_pictures, make_scene, paint_observation
 from envs.battlesnake.rewards import EVENTS, RewardFunction, Rewards, pay_board
 from envs.battlesnake.rules import initialise_board, is_over, step_board
-from envs.battlesnake.safety import is_certain_death, write_safe_moves
+from envs.battlesnake.safety import is_certain_death, move_tails, write_safe_moves
 from envs.battlesnake.settings import STANDARD_MAP, Settings
 from envs.battlesnake.state import ALIVE, State, head_cell, is_alive, step_offset
 from envs.errors import ConfigError, InvalidActionError, UnknownNameError
@@ -40,9 +40,9 @@ class Rows(NamedTuple):
 
     moves: np.ndarray  # int8 (N, S)
     ate: np.ndarray  # int16 (N, S): food eaten before the turn
-    pictures: np.ndarray  # uint8 (R, bytes of a picture): the observations
+    pictures: np.ndarray  # uint8: the observations and more, see `make_pictures`
     final_pictures: np.ndarray
-    things: np.ndarray  # int16 (N, 1 + cells): scratch
+    scene: Scene  # one place a thread
     mask: np.ndarray  # bool (R, A)
     valid: np.ndarray
     rewards: np.ndarray
@@ -107,9 +107,10 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._reward_function = rewards if callable(rewards) else None
         self._weights = (Rewards() if callable(rewards) else Rewards.from_options(rewards)).weights()
         self._rules = self.state.rules
+        self._num_threads = num_threads
         egocentric = self.observation if isinstance(self.observation, EgocentricPlanes) else None
         # Other types aren't painted by the kernels; like the whole board's, their actions are the moves.
-        self._view = (egocentric or EgocentricPlanes(view="board")).kernel_view(width, height)
+        self._view = (egocentric or EgocentricPlanes(view="board")).kernel_view(width, height, self._rules.wrapped)
         self._rows = self._allocate_rows(num_snakes)
         self._columns: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._chunks = _split(num_games, num_threads)
@@ -120,14 +121,14 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._started = False
 
     def _allocate_rows(self, num_snakes: int) -> Rows:
-        rows = self.num_envs
+        rows, pictures = self.num_envs, self._allocate_pictures()
         self.action_mask = np.ones((rows, self.observation.num_actions), np.bool_)
         return Rows(
             moves=np.zeros((self.num_games, num_snakes), np.int8),
             ate=np.zeros((self.num_games, num_snakes), np.int16),
-            pictures=self.observations.reshape(rows, -1).view(np.uint8),
-            final_pictures=self.final_observations.reshape(rows, -1).view(np.uint8),
-            things=np.zeros((self.num_games, 1 + self.state.arrays.food.shape[1]), np.int16),
+            pictures=pictures[0],
+            final_pictures=pictures[1],
+            scene=make_scene(self.state.arrays, self._num_threads),
             mask=self.action_mask,
             valid=self.valid,
             rewards=self.rewards,
@@ -139,6 +140,14 @@ class BattlesnakeVectorEnv(BatchEnv):
             ended_returns=np.zeros(rows, np.float64),
             ended=np.zeros((rows, len(EPISODE_COLUMNS)), np.int32),
         )
+
+    def _allocate_pictures(self) -> list[np.ndarray]:
+        """Room for observations and final ones, as the kernels want it; the arrays of other types stay as they are."""
+        if not isinstance(self.observation, EgocentricPlanes):
+            return [np.empty(0, np.uint8)] * 2
+        pictures = [make_pictures(self.num_envs, self._view.size, self._num_threads) for _ in range(2)]
+        self.observations, self.final_observations = (p[: self.num_envs].reshape(self.observations.shape) for p in pictures)
+        return [p.reshape(-1) for p in pictures]
 
     def restart(self, seed: int | None = None) -> None:
         seed = self._seed if seed is None and not self._started else seed
@@ -164,7 +173,7 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._acted = self.valid.copy() if self._reward_function else self.valid
         if self._fused:
             arguments = self.state.arrays, self._rules, self._view, self._rows, self._weights, actions, self.max_turns
-            self._each_chunk(lambda first, last: _advance_boards(*arguments, first, last))
+            self._each_chunk(lambda *chunk: _advance_boards(*arguments, *chunk))
         else:
             self._advance_in_phases(actions)
         if self._reward_function:
@@ -200,9 +209,9 @@ class BattlesnakeVectorEnv(BatchEnv):
     def _observe(self, rows: np.ndarray) -> np.ndarray:
         return self.observation.observe(self.state, *np.divmod(rows, self.rows_per_game))
 
-    def _each_chunk(self, work: Callable[[int, int], None]) -> None:
+    def _each_chunk(self, work: Callable[[int, int, int], None]) -> None:
         if self._pool is None:
-            work(0, self.num_games)
+            work(0, self.num_games, 0)
         else:
             list(self._pool.map(work, *zip(*self._chunks, strict=True)))
 
@@ -235,28 +244,38 @@ def _settings(settings: Settings | None, options: dict[str, Any]) -> Settings:
 _OPTIONS = ("num_games", "width", "height", "num_snakes", "settings", "observation", "rewards", "max_turns", "num_threads")
 
 
-def _split(num_games: int, parts: int) -> list[tuple[int, int]]:
+def _split(num_games: int, parts: int) -> list[tuple[int, int, int]]:
+    """(first, last + 1, number) of each part."""
     edges = np.linspace(0, num_games, parts + 1).astype(int)
-    return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
+    return [(int(a), int(b), place) for place, (a, b) in enumerate(itertools.pairwise(edges))]
 
 
 @kernel
-def _advance_boards(s, r, view, rows, weights, actions, max_turns, first, last):
+def _advance_boards(s, r, view, rows, weights, actions, max_turns, first, last, place):
     """One turn of boards first..last - 1 on the standard map: moves, rules, pay, endings, new games, and what all see then."""
     for b in range(first, last):
         _play_board(s, b, r, view, rows, weights, actions)
         maps.update_standard(s, b, r)
         _close_board(s, b, r, rows, max_turns)
-        for row in range(b * s.cause.shape[1], (b + 1) * s.cause.shape[1]):
-            if rows.terminated[row] or rows.truncated[row]:
-                list_things(s, b, rows.things, b)
-                paint_observation(s, b, row % s.cause.shape[1], r, view, rows.final_pictures, row, rows.things, b)
+        _show_endings(s, b, r, view, rows, place)
         if rows.restart[b]:
             empty_board(s, b)
             maps.set_up_standard(s, b, r)
             initialise_board(s, b, r)
             s.game[b] += 1
-        _show_board(s, b, r, view, rows, True)
+        _show_board(s, b, r, view, rows, place, True)
+
+
+@kernel
+def _show_endings(s, b, r, view, rows, place):
+    """What the rows saw last whose episodes ended with this turn."""
+    items = -1
+    for i in range(s.cause.shape[1]):
+        row = b * s.cause.shape[1] + i
+        if rows.terminated[row] or rows.truncated[row]:
+            if items < 0:
+                items = list_scene(s, b, r, rows.scene, place)
+            paint_observation(s, b, i, view, heading_in(s, b, i, r, view), rows.scene, items, place, rows.final_pictures, row)
 
 
 @kernel
@@ -274,7 +293,7 @@ def _close_boards(s, r, rows, max_turns):
 @kernel
 def _show_boards(s, r, view, rows, paint):
     for b in range(len(s.turn)):
-        _show_board(s, b, r, view, rows, paint)
+        _show_board(s, b, r, view, rows, 0, paint)
 
 
 @kernel
@@ -284,7 +303,7 @@ def _play_board(s, b, r, view, rows, weights, actions):
     for i in range(snakes):
         rows.ate[b, i] = s.food_eaten[b, i]
         if rows.valid[b * snakes + i]:
-            rows.moves[b, i] = to_move(s, b, i, r, view, actions[b * snakes + i])
+            rows.moves[b, i] = to_move(view, heading_in(s, b, i, r, view), actions[b * snakes + i])
     step_board(s, b, r, rows.moves)
     pay_board(s, b, r, weights, rows.ate, rows.valid, rows.rewards, rows.events)
 
@@ -324,31 +343,37 @@ def _note_episode(s, b, i, r, rows, over, cut):
 
 
 @kernel
-def _show_board(s, b, r, view, rows, paint):
+def _show_board(s, b, r, view, rows, place, paint):
     """Validity and mask of all rows of a board, and what they see if `paint`."""
     snakes = s.cause.shape[1]
-    if paint:
-        list_things(s, b, rows.things, b)
+    items = list_scene(s, b, r, rows.scene, place) if paint else 0
+    move_tails(s, b, -1)
     for i in range(snakes):
         row = b * snakes + i
-        was_valid = rows.valid[row]
+        if is_alive(s, b, i):
+            heading = heading_in(s, b, i, r, view)
+            if paint:
+                paint_observation(s, b, i, view, heading, rows.scene, items, place, rows.pictures, row)
+            _write_mask(s, b, i, r, view, heading, rows.mask, row)
+        elif rows.valid[row]:
+            if paint:
+                clear_picture(view, rows.pictures, row)
+            rows.mask[row] = True
         rows.valid[row] = is_alive(s, b, i)
-        if rows.valid[row] and paint:
-            paint_observation(s, b, i, r, view, rows.pictures, row, rows.things, b)
-        elif was_valid and paint:
-            rows.pictures[row] = 0
-        _write_mask(s, b, i, r, view, rows.mask, row)
+    move_tails(s, b, 1)
 
 
 @kernel
-def _write_mask(s, b, i, r, view, mask, row):
-    if not view.rotate:
-        write_safe_moves(s, b, i, r, mask, row)
+def _write_mask(s, b, i, r, view, heading, mask, row):
+    """Mask of one row while the tails are gone."""
+    if mask.shape[1] == 4:
+        write_safe_moves(s, b, i, r, mask, row, True)
         return
     head = head_cell(s, b, i)
     any_safe = False
     for action in range(3):
-        mask[row, action] = not is_certain_death(s, b, i, r, head + step_offset(r.width, to_move(s, b, i, r, view, action)))
+        target = head + step_offset(r.width, to_move(view, heading, action))
+        mask[row, action] = not is_certain_death(s, b, i, r, target, True)
         any_safe = any_safe or mask[row, action]
     if not any_safe:
         mask[row] = True

@@ -1,0 +1,250 @@
+"""How the egocentric planes are painted: all geometry is in tables made once, so the kernels only look up and write bytes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.state import Boards, head_cell, is_alive, opposite_cells, step_offset
+
+PLANES = (
+    "edge",
+    "food",
+    "hazard",
+    "my_head",
+    "my_body",
+    "other_body",
+    "stronger_head",
+    "weaker_head",
+    "length_difference",
+    "stacked_tail",
+    "opponents",
+    "threat",
+)
+(EDGE, FOOD, HAZARD, MY_HEAD, MY_BODY, OTHER_BODY, STRONGER_HEAD, WEAKER_HEAD, LENGTH_DIFFERENCE, STACKED_TAIL,
+ OPPONENTS, THREAT) = range(12)  # fmt: skip
+
+MAX_COUNT = 255
+_LENGTH_SPAN = 10
+_OUTSIDE = -1
+_NOBODYS = 255  # owner of items that look the same to every snake
+
+
+class View(NamedTuple):
+    """An observation type on boards of one size, for the kernels. A frame is a place and heading to take a picture from."""
+
+    size: int  # bytes of a picture
+    frames_per_cell: int  # frames of a head cell: 4 (one a heading) if rotated, 1 if centred only, 0 if one does for all
+    byte_of: np.ndarray  # int16 (frames, cells + 1): a cell's first byte in the picture, or _OUTSIDE, as is the last "cell"
+    edges: np.ndarray  # int16 (frames, 1 + ring): how many cells just off the board are shown, and their bytes
+
+
+@lru_cache(maxsize=16)
+def make_view(width: int, height: int, wrapped: bool, radius: int | None, rotate: bool) -> View:
+    """The tables for boards of that size; `radius` None: the whole board is shown, not centred."""
+    cells, frames_per_cell = (width + 2) * (height + 2), 0 if radius is None else 4 if rotate else 1
+    frames = max(1, cells * frames_per_cell)
+    view = View(
+        size=(width * height if radius is None else (2 * radius + 1) ** 2) * len(PLANES),
+        frames_per_cell=frames_per_cell,
+        byte_of=np.full((frames, cells + 1), _OUTSIDE, np.int16),
+        edges=np.zeros((frames, 1 + 2 * (width + height) + 4), np.int16),
+    )
+    opposite = opposite_cells(width, height)
+    if radius is None:
+        _show_whole_board(view, opposite, width, height)
+    else:
+        _show_windows(view, opposite, width, height, wrapped, radius)
+    return view
+
+
+@kernel
+def _show_whole_board(view, opposite, width, height):
+    for cell in range(len(opposite)):
+        if opposite[cell] == cell:
+            y, x = divmod(cell, width + 2)
+            view.byte_of[0, cell] = ((height - y) * width + x - 1) * len(PLANES)
+
+
+@kernel
+def _show_windows(view, opposite, width, height, wrapped, radius):
+    """Fill in the frames around every cell, for every heading. Wrapped boards show each cell where it is nearest."""
+    cells, side = len(opposite), 2 * radius + 1
+    for frame in range(cells * view.frames_per_cell):
+        head, heading = divmod(frame, view.frames_per_cell)
+        for cell in range(cells):
+            x, y = cell % (width + 2) - head % (width + 2), cell // (width + 2) - head // (width + 2)
+            if wrapped:
+                x, y = (x + width // 2) % width - width // 2, (y + height // 2) % height - height // 2
+            right, ahead = _turned(x, y, heading)
+            if max(abs(right), abs(ahead)) <= radius:
+                byte = ((radius - ahead) * side + radius + right) * len(PLANES)
+                view.byte_of[frame, cell] = byte
+                if opposite[cell] != cell and not wrapped:
+                    view.edges[frame, 0] += 1
+                    view.edges[frame, view.edges[frame, 0]] = byte
+
+
+@kernel
+def _turned(x, y, heading):
+    """How far to the right and how far ahead a point lies, heading up, down, left or right."""
+    if heading == 0:
+        return x, y
+    if heading == 1:
+        return -x, -y
+    if heading == 2:
+        return y, -x
+    return -y, x
+
+
+class Scene(NamedTuple):
+    """What is on a board, listed once for all its snakes. Scratch, one place a thread."""
+
+    things: np.ndarray  # int16 (N, 1 + cells): how many cells of a board hold food or hazards, and which
+    items: np.ndarray  # int64 (places, items): plane | value << 8 | owner << 16 | cell << 32; owner: whose body, or _NOBODYS
+    reach: np.ndarray  # int16 (places, S, 4): where each living head can go; off the board: the last "cell" of a `View`
+
+
+def make_scene(boards: Boards, places: int) -> Scene:
+    """Scratch for boards of that make."""
+    (num_boards, snakes, ring), cells = boards.body.shape, boards.food.shape[1]
+    items = 2 * cells + (snakes + 1) * (ring + 1)
+    return Scene(
+        things=np.zeros((num_boards, 1 + cells), np.int16),
+        items=np.zeros((places, items), np.int64),
+        reach=np.zeros((places, snakes, 4), np.int16),
+    )
+
+
+def make_pictures(rows: int, size: int, places: int) -> np.ndarray:
+    """Room for so many pictures, uint8 (rows + places, size); what isn't shown is painted into the last row of each place."""
+    return np.zeros((rows + places, size), np.uint8)
+
+
+@kernel
+def list_scene(s, b, r, scene, place):
+    """List what is on board b, for `paint_observation`; returns the number of items."""
+    things, items, reach = scene.things[b], scene.items[place], scene.reach[place]
+    n, complete = _list_things(s, b, things, items)
+    if not complete:
+        _find_things(s, b, things)
+        n, complete = _list_things(s, b, things, items)
+    for j in range(s.cause.shape[1]):
+        if is_alive(s, b, j):
+            n = _list_body(s, b, j, OTHER_BODY, j, n, items)
+            head = np.int64(head_cell(s, b, j))
+            for move in range(4):
+                target = head + step_offset(r.width, move)
+                if r.wrapped:
+                    target = s.opposite[target]
+                reach[j, move] = target if s.opposite[target] == target else len(s.opposite)
+    return n
+
+
+@kernel
+def _list_things(s, b, things, items):
+    """List the noted cells; returns the number of items, and whether all food and hazards of the board are in them.
+
+    They are, mostly: the notes are of the last turn, and looking at every cell takes longer than all else.
+    """
+    n, food, layers = 0, 0, 0
+    for k in range(1, things[0] + 1):
+        cell = things[np.uint64(k)]
+        food += s.food[b, np.uint64(cell)]
+        layers += s.hazards[b, np.uint64(cell)]
+        n = _append(cell, FOOD, s.food[b, np.uint64(cell)], _NOBODYS, n, items)
+    if s.num_hazards[b]:
+        for k in range(1, things[0] + 1):
+            cell = things[np.uint64(k)]
+            n = _append(cell, HAZARD, min(MAX_COUNT, s.hazards[b, np.uint64(cell)]), _NOBODYS, n, items)
+    return n, food == s.num_food[b] and layers == s.num_hazards[b]
+
+
+@kernel
+def _find_things(s, b, things):
+    n = 0
+    for cell in range(s.food.shape[1]):
+        # Written in any case and kept if it counts: a branch would be mispredicted too often.
+        things[np.uint64(n + 1)] = cell
+        n += (s.food[b, np.uint64(cell)] != 0) | (s.hazards[b, np.uint64(cell)] != 0)
+    things[0] = n
+
+
+@kernel
+def _append(cell, plane, value, owner, n, items):
+    items[np.uint64(n)] = plane | value << 8 | owner << 16 | np.int64(cell) << 32
+    return n + 1
+
+
+@kernel
+def _list_body(s, b, j, plane, owner, n, items):
+    """Append a body from tail to head, so that of stacked entries the one that stays longest is seen, and a stacked tail."""
+    ring, length = s.body[b, j], np.int64(s.length[b, j])
+    at = s.head[b, j] + length - 1
+    if at >= len(ring):
+        at -= len(ring)
+    tail = ring[np.uint64(at)]
+    for turns_left in range(1, length + 1):
+        n = _append(ring[np.uint64(at)], plane, min(MAX_COUNT, turns_left), owner, n, items)
+        at = at - 1 if at > 0 else len(ring) - 1
+    if length > 1 and items[np.uint64(n - length + 1)] >> 32 == tail:
+        n = _append(tail, STACKED_TAIL, 1, _NOBODYS, n, items)
+    return n
+
+
+@kernel
+def paint_observation(s, b, i, view, heading, scene, num_items, place, pictures, row):
+    """Paint what snake i of board b, which heads `heading`, sees into pictures[row], after `list_scene` gave `num_items`.
+
+    pictures: of `make_pictures`, as one dimension. A dead snake still sees its own body.
+    """
+    start, nowhere = row * view.size, len(pictures) - (1 + place) * view.size
+    clear_picture(view, pictures, row)
+    head = np.int64(head_cell(s, b, i))
+    frame = head * view.frames_per_cell + heading
+    byte_of = view.byte_of[frame]
+    for n in range(1, view.edges[frame, 0] + 1):
+        pictures[np.uint64(start + view.edges[frame, np.uint64(n)] + EDGE)] = 1
+    items = scene.items[place]
+    if not is_alive(s, b, i):
+        num_items = _list_body(s, b, i, MY_BODY, _NOBODYS, num_items, items)
+    for n in range(num_items):
+        item = items[np.uint64(n)]
+        at = _byte_at(item >> 32, byte_of, start, nowhere)
+        plane = (item & 255) + (MY_BODY - OTHER_BODY) * ((item >> 16 & 255) == i)
+        pictures[np.uint64(at + plane)] = item >> 8
+    for j in range(s.cause.shape[1]):
+        _paint_head(s, b, i, j, scene.reach[place], byte_of, start, nowhere, pictures)
+    at = _byte_at(head, byte_of, start, nowhere)
+    pictures[np.uint64(at + MY_HEAD)] = s.health[b, i]
+    pictures[np.uint64(at + OPPONENTS)] = s.num_alive[b] - is_alive(s, b, i)
+
+
+@kernel
+def clear_picture(view, pictures, row):
+    """Make a picture show nothing."""
+    for byte in range(row * view.size, (row + 1) * view.size):
+        pictures[np.uint64(byte)] = 0
+
+
+@kernel
+def _byte_at(cell, byte_of, start, nowhere):
+    """First byte of a cell: a selection, not a branch, since in a window every second branch would be mispredicted."""
+    byte = np.int64(byte_of[np.uint64(cell)])
+    return start + byte if byte >= 0 else nowhere
+
+
+@kernel
+def _paint_head(s, b, i, j, reach, byte_of, start, nowhere, pictures):
+    """The head of snake j and where it can go, as far as it concerns snake i."""
+    is_other, difference = (j != i) & is_alive(s, b, j), s.length[b, i] - s.length[b, j]
+    at = _byte_at(head_cell(s, b, j) if is_other else len(s.opposite), byte_of, start, nowhere)
+    pictures[np.uint64(at + (WEAKER_HEAD if difference > 0 else STRONGER_HEAD))] = s.health[b, j]
+    pictures[np.uint64(at + LENGTH_DIFFERENCE)] = max(-_LENGTH_SPAN, min(_LENGTH_SPAN, difference)) + _LENGTH_SPAN + 1
+    if is_other and difference <= 0:
+        for move in range(4):
+            at = _byte_at(reach[j, move], byte_of, start, nowhere)
+            pictures[np.uint64(at + THREAT)] = 1
