@@ -82,6 +82,18 @@ def allocating_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return numba.njit(cache=_prepare_cache(function), nogil=True, boundscheck=BOUNDSCHECK, _nrt=True)(function)
 
 
+def compiled_for(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+    """The kernel for arguments of just these types; it must be called with no others.
+
+    Numba looks at the type of every array at every call, which for a `Boards` takes longer than a turn of the game: 6 µs.
+    """
+    if numba_config.DISABLE_JIT:
+        return function
+    types = tuple(numba.typeof(argument) for argument in arguments)
+    function.compile(types)
+    return function.get_overload(types)
+
+
 class _Announcer(event.Listener):
     """Says once why the first call takes a while. Kernels that come out of the cache make no such event."""
 

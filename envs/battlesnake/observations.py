@@ -88,9 +88,9 @@ class EgocentricPlanes:
     def observe(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """What the snakes in `slots` of `boards` see: uint8 (n, rows, columns, 12)."""
         view = self.kernel_view(state.width, state.height, state.rules.wrapped)
-        pictures, scene = make_pictures(len(boards), view.size, 1), make_scene(state.arrays, 1)
-        _observe_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), view, scene, pictures.reshape(-1))
-        return pictures[:-1].reshape(len(boards), *self._shape(state.width, state.height), len(PLANES))
+        pictures, scene = make_pictures(len(boards), view.size), make_scene(state.arrays, 1)
+        _observe_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), view, scene, pictures)
+        return pictures[:, : view.size].reshape(len(boards), *self._shape(state.width, state.height), len(PLANES))
 
     def action_mask(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Bool (n, num_actions): False where an action is certain death; all True if each is."""

@@ -29,7 +29,6 @@ PLANES = (
 
 MAX_COUNT = 255
 _LENGTH_SPAN = 10
-_OUTSIDE = -1
 _NOBODYS = 255  # owner of items that look the same to every snake
 
 
@@ -38,7 +37,9 @@ class View(NamedTuple):
 
     size: int  # bytes of a picture
     frames_per_cell: int  # frames of a head cell: 4 (one a heading) if rotated, 1 if centred only, 0 if one does for all
-    byte_of: np.ndarray  # int16 (frames, cells + 1): a cell's first byte in the picture, or _OUTSIDE, as is the last "cell"
+    byte_of: (
+        np.ndarray
+    )  # int16 (frames, cells + 1): a cell's first byte; `size` if it isn't shown, as the last isn't
     edges: np.ndarray  # int16 (frames, 1 + ring): how many cells just off the board are shown, and their bytes
 
 
@@ -47,10 +48,11 @@ def make_view(width: int, height: int, wrapped: bool, radius: int | None, rotate
     """The tables for boards of that size; `radius` None: the whole board is shown, not centred."""
     cells, frames_per_cell = (width + 2) * (height + 2), 0 if radius is None else 4 if rotate else 1
     frames = max(1, cells * frames_per_cell)
+    size = (width * height if radius is None else (2 * radius + 1) ** 2) * len(PLANES)
     view = View(
-        size=(width * height if radius is None else (2 * radius + 1) ** 2) * len(PLANES),
+        size=size,
         frames_per_cell=frames_per_cell,
-        byte_of=np.full((frames, cells + 1), _OUTSIDE, np.int16),
+        byte_of=np.full((frames, cells + 1), size, np.int16),
         edges=np.zeros((frames, 1 + 2 * (width + height) + 4), np.int16),
     )
     opposite = opposite_cells(width, height)
@@ -105,7 +107,7 @@ class Scene(NamedTuple):
 
     things: np.ndarray  # int16 (N, 1 + cells): how many cells of a board hold food or hazards, and which
     items: np.ndarray  # int64 (places, items): plane | value << 8 | owner << 16 | cell << 32; owner: whose body, or _NOBODYS
-    reach: np.ndarray  # int16 (places, S, 4): where each living head can go; off the board: the last "cell" of a `View`
+    heads: np.ndarray  # int16 (places, S, 5): each living head and where it can go; else the last "cell" of a `View`
 
 
 def make_scene(boards: Boards, places: int) -> Scene:
@@ -115,19 +117,19 @@ def make_scene(boards: Boards, places: int) -> Scene:
     return Scene(
         things=np.zeros((num_boards, 1 + cells), np.int16),
         items=np.zeros((places, items), np.int64),
-        reach=np.zeros((places, snakes, 4), np.int16),
+        heads=np.zeros((places, snakes, 5), np.int16),
     )
 
 
-def make_pictures(rows: int, size: int, places: int) -> np.ndarray:
-    """Room for so many pictures, uint8 (rows + places, size); what isn't shown is painted into the last row of each place."""
-    return np.zeros((rows + places, size), np.uint8)
+def make_pictures(rows: int, size: int) -> np.ndarray:
+    """Room for so many pictures, uint8 (rows, size + 12): what isn't shown is painted behind each picture."""
+    return np.zeros((rows, size + len(PLANES)), np.uint8)
 
 
 @kernel
 def list_scene(s, b, r, scene, place):
     """List what is on board b, for `paint_observation`; returns the number of items."""
-    things, items, reach = scene.things[b], scene.items[place], scene.reach[place]
+    things, items = scene.things[b], scene.items[place]
     n, complete = _list_things(s, b, things, items)
     if not complete:
         _find_things(s, b, things)
@@ -135,13 +137,22 @@ def list_scene(s, b, r, scene, place):
     for j in range(s.cause.shape[1]):
         if is_alive(s, b, j):
             n = _list_body(s, b, j, OTHER_BODY, j, n, items)
-            head = np.int64(head_cell(s, b, j))
-            for move in range(4):
-                target = head + step_offset(r.width, move)
-                if r.wrapped:
-                    target = s.opposite[target]
-                reach[j, move] = target if s.opposite[target] == target else len(s.opposite)
+        _list_head(s, b, j, r, scene.heads[place, j])
     return n
+
+
+@kernel
+def _list_head(s, b, j, r, head):
+    nowhere = len(s.opposite)
+    head[0] = head_cell(s, b, j) if is_alive(s, b, j) else nowhere
+    for move in range(4):
+        if is_alive(s, b, j):
+            target = np.int64(head[0]) + step_offset(r.width, move)
+            if r.wrapped:
+                target = s.opposite[target]
+            head[1 + move] = target if s.opposite[target] == target else nowhere
+        else:
+            head[1 + move] = nowhere
 
 
 @kernel
@@ -199,52 +210,43 @@ def _list_body(s, b, j, plane, owner, n, items):
 def paint_observation(s, b, i, view, heading, scene, num_items, place, pictures, row):
     """Paint what snake i of board b, which heads `heading`, sees into pictures[row], after `list_scene` gave `num_items`.
 
-    pictures: of `make_pictures`, as one dimension. A dead snake still sees its own body.
+    pictures: of `make_pictures`. A dead snake still sees its own body.
     """
-    start, nowhere = row * view.size, len(pictures) - (1 + place) * view.size
     clear_picture(view, pictures, row)
+    picture = pictures[row]
     head = np.int64(head_cell(s, b, i))
     frame = head * view.frames_per_cell + heading
     byte_of = view.byte_of[frame]
     for n in range(1, view.edges[frame, 0] + 1):
-        pictures[np.uint64(start + view.edges[frame, np.uint64(n)] + EDGE)] = 1
+        picture[np.uint64(view.edges[frame, np.uint64(n)] + EDGE)] = 1
     items = scene.items[place]
     if not is_alive(s, b, i):
         num_items = _list_body(s, b, i, MY_BODY, _NOBODYS, num_items, items)
     for n in range(num_items):
         item = items[np.uint64(n)]
-        at = _byte_at(item >> 32, byte_of, start, nowhere)
         plane = (item & 255) + (MY_BODY - OTHER_BODY) * ((item >> 16 & 255) == i)
-        pictures[np.uint64(at + plane)] = item >> 8
+        picture[np.uint64(byte_of[np.uint64(item >> 32)] + plane)] = item >> 8
     for j in range(s.cause.shape[1]):
-        _paint_head(s, b, i, j, scene.reach[place], byte_of, start, nowhere, pictures)
-    at = _byte_at(head, byte_of, start, nowhere)
-    pictures[np.uint64(at + MY_HEAD)] = s.health[b, i]
-    pictures[np.uint64(at + OPPONENTS)] = s.num_alive[b] - is_alive(s, b, i)
+        if j != i:
+            _paint_head(s.length[b, i] - s.length[b, j], s.health[b, j], scene.heads[place, j], byte_of, picture)
+    at = byte_of[np.uint64(head)]
+    picture[np.uint64(at + MY_HEAD)] = s.health[b, i]
+    picture[np.uint64(at + OPPONENTS)] = s.num_alive[b] - is_alive(s, b, i)
 
 
 @kernel
 def clear_picture(view, pictures, row):
     """Make a picture show nothing."""
-    for byte in range(row * view.size, (row + 1) * view.size):
-        pictures[np.uint64(byte)] = 0
+    for byte in range(view.size):
+        pictures[row, np.uint64(byte)] = 0
 
 
 @kernel
-def _byte_at(cell, byte_of, start, nowhere):
-    """First byte of a cell: a selection, not a branch, since in a window every second branch would be mispredicted."""
-    byte = np.int64(byte_of[np.uint64(cell)])
-    return start + byte if byte >= 0 else nowhere
-
-
-@kernel
-def _paint_head(s, b, i, j, reach, byte_of, start, nowhere, pictures):
-    """The head of snake j and where it can go, as far as it concerns snake i."""
-    is_other, difference = (j != i) & is_alive(s, b, j), s.length[b, i] - s.length[b, j]
-    at = _byte_at(head_cell(s, b, j) if is_other else len(s.opposite), byte_of, start, nowhere)
-    pictures[np.uint64(at + (WEAKER_HEAD if difference > 0 else STRONGER_HEAD))] = s.health[b, j]
-    pictures[np.uint64(at + LENGTH_DIFFERENCE)] = max(-_LENGTH_SPAN, min(_LENGTH_SPAN, difference)) + _LENGTH_SPAN + 1
-    if is_other and difference <= 0:
+def _paint_head(difference, health, head, byte_of, picture):
+    """The head of a snake that is shorter by `difference`, and where it can go."""
+    at = byte_of[np.uint64(head[0])]
+    picture[np.uint64(at + (WEAKER_HEAD if difference > 0 else STRONGER_HEAD))] = health
+    picture[np.uint64(at + LENGTH_DIFFERENCE)] = max(-_LENGTH_SPAN, min(_LENGTH_SPAN, difference)) + _LENGTH_SPAN + 1
+    if difference <= 0:
         for move in range(4):
-            at = _byte_at(reach[j, move], byte_of, start, nowhere)
-            pictures[np.uint64(at + THREAT)] = 1
+            picture[np.uint64(byte_of[np.uint64(head[1 + move])] + THREAT)] = 1

@@ -14,7 +14,7 @@ from gymnasium.spaces import Discrete
 from envs.api import BatchEnv
 from envs.battlesnake import maps
 from envs.battlesnake.games import empty_board, start_games
-from envs.battlesnake.kernels import kernel
+from envs.battlesnake.kernels import compiled_for, kernel
 from envs.battlesnake.observations import (
     EgocentricPlanes,
     Observation,
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
 
     moves: np.ndarray  # int8 (N, S)
     ate: np.ndarray  # int16 (N, S): food eaten before the turn
-    pictures: np.ndarray  # uint8: the observations and more, see `make_pictures`
+    pictures: np.ndarray  # uint8 (R, …): the observations, and room behind each
     final_pictures: np.ndarray
     scene: Scene  # one place a thread
     mask: np.ndarray  # bool (R, A)
@@ -116,6 +116,7 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._chunks = _split(num_games, num_threads)
         self._pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
         self._function_returns = np.zeros(self.num_envs)
+        self._step: Callable[..., int] | None = None
         self._fused = chosen.map == STANDARD_MAP and egocentric is not None
         self._seed = seed
         self._started = False
@@ -144,10 +145,10 @@ class BattlesnakeVectorEnv(BatchEnv):
     def _allocate_pictures(self) -> list[np.ndarray]:
         """Room for observations and final ones, as the kernels want it; the arrays of other types stay as they are."""
         if not isinstance(self.observation, EgocentricPlanes):
-            return [np.empty(0, np.uint8)] * 2
-        pictures = [make_pictures(self.num_envs, self._view.size, self._num_threads) for _ in range(2)]
-        self.observations, self.final_observations = (p[: self.num_envs].reshape(self.observations.shape) for p in pictures)
-        return [p.reshape(-1) for p in pictures]
+            return [np.empty((0, 0), np.uint8)] * 2
+        pictures, shape = [make_pictures(self.num_envs, self._view.size) for _ in range(2)], self.observations.shape
+        self.observations, self.final_observations = (p[:, : self._view.size].reshape(shape) for p in pictures)
+        return pictures
 
     def restart(self, seed: int | None = None) -> None:
         seed = self._seed if seed is None and not self._started else seed
@@ -171,14 +172,22 @@ class BattlesnakeVectorEnv(BatchEnv):
         if not self._started:
             raise InvalidActionError("the games have not begun; call reset() or restart() first")
         self._acted = self.valid.copy() if self._reward_function else self.valid
-        if self._fused:
-            arguments = self.state.arrays, self._rules, self._view, self._rows, self._weights, actions, self.max_turns
-            self._each_chunk(lambda *chunk: _advance_boards(*arguments, *chunk))
-        else:
-            self._advance_in_phases(actions)
+        actions = np.ascontiguousarray(actions, np.int64)
+        num_ended = self._advance_fused(actions) if self._fused else self._advance_in_phases(actions)
         if self._reward_function:
             self._pay_by_function(self._reward_function)
-        self._note_endings()
+        if num_ended:
+            self._note_endings()
+
+    def _advance_fused(self, actions: np.ndarray) -> int:
+        """Returns how many rows' episodes ended."""
+        arguments = self.state.arrays, self._rules, self._view, self._rows, self._weights, actions, self.max_turns
+        if self._step is None:
+            self._step = compiled_for(_advance_boards, *arguments, *self._chunks[0])
+        if self._pool is None:
+            return self._step(*arguments, *self._chunks[0])
+        step = self._step
+        return sum(self._pool.map(lambda chunk: step(*arguments, *chunk), self._chunks))
 
     def _pay_by_function(self, function: RewardFunction) -> None:
         self.rewards[:] = np.where(self._acted, function(self._rows.events), 0.0)
@@ -187,7 +196,7 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._rows.ended_returns[ended] = self._function_returns[ended]
         self._function_returns[ended] = 0.0
 
-    def _advance_in_phases(self, actions: np.ndarray) -> None:
+    def _advance_in_phases(self, actions: np.ndarray) -> int:
         """`_advance_boards` for other maps and for observation types that are not compiled into it."""
         s, r, view, rows = self.state.arrays, self._rules, self._view, self._rows
         _play_boards(s, r, view, rows, self._weights, actions)
@@ -197,6 +206,7 @@ class BattlesnakeVectorEnv(BatchEnv):
         self.final_observations[ended] = self._observe(ended)
         start_games(self.state, np.flatnonzero(rows.restart))
         self.show()
+        return len(ended)
 
     def show(self) -> None:
         """Write validity, masks and observations of the boards as they stand; call it after changing `state` by hand."""
@@ -209,16 +219,9 @@ class BattlesnakeVectorEnv(BatchEnv):
     def _observe(self, rows: np.ndarray) -> np.ndarray:
         return self.observation.observe(self.state, *np.divmod(rows, self.rows_per_game))
 
-    def _each_chunk(self, work: Callable[[int, int, int], None]) -> None:
-        if self._pool is None:
-            work(0, self.num_games, 0)
-        else:
-            list(self._pool.map(work, *zip(*self._chunks, strict=True)))
-
     def _note_endings(self) -> None:
         rows = np.flatnonzero(self.terminated | self.truncated)
-        if len(rows):
-            self._columns.append((rows, self._rows.ended_returns[rows], self._rows.ended[rows]))
+        self._columns.append((rows, self._rows.ended_returns[rows], self._rows.ended[rows]))
 
     def drain_episodes(self) -> dict[str, np.ndarray]:
         parts, self._columns = self._columns, []
@@ -252,11 +255,15 @@ def _split(num_games: int, parts: int) -> list[tuple[int, int, int]]:
 
 @kernel
 def _advance_boards(s, r, view, rows, weights, actions, max_turns, first, last, place):
-    """One turn of boards first..last - 1 on the standard map: moves, rules, pay, endings, new games, and what all see then."""
+    """One turn of boards first..last - 1 on the standard map: moves, rules, pay, endings, new games, and what all see then.
+
+    Returns how many rows' episodes ended.
+    """
+    num_ended = 0
     for b in range(first, last):
         _play_board(s, b, r, view, rows, weights, actions)
         maps.update_standard(s, b, r)
-        _close_board(s, b, r, rows, max_turns)
+        num_ended += _close_board(s, b, r, rows, max_turns)
         _show_endings(s, b, r, view, rows, place)
         if rows.restart[b]:
             empty_board(s, b)
@@ -264,6 +271,7 @@ def _advance_boards(s, r, view, rows, weights, actions, max_turns, first, last, 
             initialise_board(s, b, r)
             s.game[b] += 1
         _show_board(s, b, r, view, rows, place, True)
+    return num_ended
 
 
 @kernel
@@ -310,7 +318,11 @@ def _play_board(s, b, r, view, rows, weights, actions):
 
 @kernel
 def _close_board(s, b, r, rows, max_turns):
-    """End the turn, after the map's update: who is done, how it went for them, and whether the game starts anew."""
+    """End the turn, after the map's update: who is done, how it went for them, and whether the game starts anew.
+
+    Returns how many rows' episodes ended.
+    """
+    num_ended = 0
     s.turn[b] += 1
     over = is_over(s, b, r)
     cut = not over and s.turn[b] >= max_turns
@@ -324,6 +336,8 @@ def _close_board(s, b, r, rows, max_turns):
             rows.returns[row] += rows.rewards[row]
         if rows.terminated[row] or rows.truncated[row]:
             _note_episode(s, b, i, r, rows, over, cut)
+            num_ended += 1
+    return num_ended
 
 
 @kernel
