@@ -82,6 +82,10 @@ class BatchEnv(VectorEnv):
         Worlds add their own (Battlesnake: `won`, `cause`, `snake_length`, …), bool, integer or float.
         """
 
+    def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
+        """How the episodes of rows `ended`, bool (R,), went which ended with the last step: arrays (R,), and `_name` masks."""
+        return {}
+
     # Gymnasium's interface, the same for every world.
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
@@ -94,6 +98,7 @@ class BatchEnv(VectorEnv):
         ended = self.terminated | self.truncated
         if ended.any():
             info["final_obs"], info["_final_obs"] = _as_objects(self.final_observations, ended), ended
+            info["final_info"], info["_final_info"] = self.final_info(ended), ended
         return self.observations.copy(), self.rewards.copy(), self.terminated.copy(), self.truncated.copy(), info
 
     def _info(self) -> dict[str, Any]:

@@ -37,9 +37,7 @@ class View(NamedTuple):
 
     size: int  # bytes of a picture
     frames_per_cell: int  # frames of a head cell: 4 (one a heading) if rotated, 1 if centred only, 0 if one does for all
-    byte_of: (
-        np.ndarray
-    )  # int16 (frames, cells + 1): a cell's first byte; `size` if it isn't shown, as the last isn't
+    byte_of: np.ndarray  # int16 (frames, cells + 1): a cell's first byte; `size` if it isn't shown, as the last isn't
     edges: np.ndarray  # int16 (frames, 1 + ring): how many cells just off the board are shown, and their bytes
 
 

@@ -231,6 +231,11 @@ class BattlesnakeVectorEnv(BatchEnv):
         columns = dict(zip(EPISODE_COLUMNS, ended.T.copy(), strict=True))
         return {"row": rows, "return": returns, **columns, "won": columns["won"] > 0, "game_over": columns["game_over"] > 0}
 
+    def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
+        """The columns of `drain_episodes`, for Gymnasium's `info["final_info"]`."""
+        columns = dict(zip(EPISODE_COLUMNS, self._rows.ended.T, strict=True)) | {"return": self._rows.ended_returns}
+        return {name: np.where(ended, column, 0) for name, column in columns.items()} | {f"_{name}": ended for name in columns}
+
     def close_extras(self, **kwargs: Any) -> None:
         if getattr(self, "_pool", None) is not None:  # Gymnasium closes what a failed constructor left, too
             self._pool.shutdown()

@@ -167,6 +167,36 @@ def test_gymnasium_step_gives_copies_and_final_observations():
     np.testing.assert_array_equal(np.stack(info["final_obs"][ended]), env.final_observations[ended])
 
 
+def test_gymnasium_final_info_tells_how_each_episode_went():
+    env = small(num_games=8)
+    env.reset(seed=0)
+    told = {name: [] for name in ("row", "game", "length", "cause", "return")}
+    for _ in range(40):
+        *_, info = env.step(np.ones(env.num_envs, np.int64))
+        rows = np.flatnonzero(info.get("_final_info", False))
+        told["row"].extend(rows)
+        for name in told.keys() - {"row"}:
+            assert "final_info" not in info or np.array_equal(info["final_info"]["_" + name], info["_final_info"])
+            told[name].extend(info["final_info"][name][rows] if len(rows) else [])
+    drained = env.drain_episodes()
+    assert len(told["row"]) > 8
+    for name, values in told.items():
+        np.testing.assert_allclose(values, drained[name], rtol=1e-6)
+
+
+def test_food_moved_by_hand_is_seen_where_it_lies_now():
+    env = small(num_games=3, food_spawn_chance=100)
+    env.restart(0)
+    food = env.state.arrays.food
+    for board in range(3):
+        cell = np.flatnonzero(food[board])[0]
+        free = np.flatnonzero((food[board] == 0) & (env.state.arrays.opposite == np.arange(food.shape[1])))[-1]
+        food[board, [free, cell]] = food[board, [cell, free]]
+    env.show()
+    boards, slots = np.divmod(np.arange(env.num_envs), env.rows_per_game)
+    np.testing.assert_array_equal(env.observations, env.observation.observe(env.state, boards, slots))
+
+
 def test_bad_input_is_named():
     with pytest.raises(ConfigError, match="2x7"):
         small(width=2)
