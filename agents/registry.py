@@ -19,6 +19,8 @@ _FACTORIES: dict[str, str | Callable[..., Agent]] = {
     "mcts": "agents.search.mcts:MCTS",
 }
 
+_POLICY_SEARCH = "mcts"
+
 
 def register(name: str, factory: str | Callable[..., Agent]) -> None:
     """Add an agent under `name`. `factory` is a callable or "module:attribute", imported when first made."""
@@ -33,10 +35,15 @@ def names() -> list[str]:
 def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     """The agent registered under `name`, or else the policy whose bundle, or the run that exported it, lies at that path.
 
+    A path followed by "+mcts" is tree search on that policy: `make("runs/first+mcts")`.
+
     `options` are the agent's own keyword arguments. Raises `UnknownNameError` for what is neither, `ConfigError`
     for options it doesn't have, `BundleError` for a bad bundle.
     """
     name = os.fspath(name)
+    path, plus, search = name.rpartition("+")
+    if plus and search == _POLICY_SEARCH:
+        name, options = search, {"policy": _load_policy(path, {}), **options}
     if name not in _FACTORIES:
         return _load_policy(name, options)
     factory = _FACTORIES[name]

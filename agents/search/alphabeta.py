@@ -1,0 +1,368 @@
+"""Alpha-beta search: what I can force, if the others answer knowing my move."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.agent import Agent, Decision
+from agents.search.budget import Budget, WorkspacePool, check_range
+from agents.search.judgement import SCALE, SURE, WIN, Weights, judge
+from agents.search.players import choose_players, head_distance, is_player
+from agents.search.territory import Territory, new_territory, survey
+from agents.search.transpositions import AT_LEAST, AT_MOST, EXACT, NO_MOVE, look_up, new_table, store
+from agents.search.turns import Turns, drift, new_turns, play, position_hash, search_rules, start_hash, take_back
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.safety import is_certain_death
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import HEAD_COLLISION, Boards, State, head_cell, is_alive, step_offset
+
+MAX_DEPTH = 56
+_QUIET_TURNS = 4
+_MAX_TURNS = MAX_DEPTH + _QUIET_TURNS + 1
+MAX_RIVALS = 3
+DEFAULT_NODES = 20_000
+WINDOW = 150
+# Registers of a search that can be interrupted.
+_PLY, _TURN, _NODES, _TURNS_PLAYED, _VALUE, _RETURNING, _PLAYERS = range(7)
+
+
+class Stack(NamedTuple):
+    """The search's own stack, a row a ply (one snake's choice), P plies, S slots, and what it learns on the way."""
+
+    reg: np.ndarray  # int64 (8,)
+    players: np.ndarray  # int64 (S,): slots of the snakes that are searched, mine first
+    moves: np.ndarray  # int8 (1, S)
+    player: np.ndarray  # int64 (P,): place in `players`
+    depth: np.ndarray  # int64 (P,): turns to go
+    key: np.ndarray  # uint64 (P,)
+    alpha: np.ndarray  # int64 (P,)
+    beta: np.ndarray  # int64 (P,)
+    floor: np.ndarray  # int64 (P,): alpha on entry
+    best: np.ndarray  # int64 (P,)
+    best_move: np.ndarray  # int64 (P,)
+    choices: np.ndarray  # int64 (P, 4)
+    merit: np.ndarray  # int64 (4,): by which the choices of one ply are sorted
+    num_choices: np.ndarray  # int64 (P,)
+    tried: np.ndarray  # int64 (P,)
+    killer: np.ndarray  # int64 (P,): the move that last caused a cut here
+    history: np.ndarray  # int64 (S, C): how often a snake's move to a cell caused a cut, weighted by depth
+    table: np.ndarray  # uint64 (M, 2)
+
+
+class Workspace(NamedTuple):
+    """All that one search writes to."""
+
+    stack: Stack
+    turns: Turns
+    territory: Territory
+
+
+def new_workspace(state: State, *, table_bits: int) -> Workspace:
+    """Room for a search on boards of this state's shape."""
+    snakes, cells = state.num_snakes, state.arrays.occupied.shape[1]
+    plies = _MAX_TURNS * (MAX_RIVALS + 1) + 1
+    column = [np.zeros(plies, np.int64) for _ in range(10)]
+    stack = Stack(
+        reg=np.zeros(8, np.int64),
+        players=np.zeros(max(snakes, MAX_RIVALS + 1), np.int64),
+        moves=np.zeros((1, snakes), np.int8),
+        player=column[0],
+        depth=column[1],
+        key=np.zeros(plies, np.uint64),
+        alpha=column[2],
+        beta=column[3],
+        floor=column[4],
+        best=column[5],
+        best_move=column[6],
+        choices=np.zeros((plies, 4), np.int64),
+        merit=np.zeros(4, np.int64),
+        num_choices=column[7],
+        tried=column[8],
+        killer=column[9],
+        history=np.zeros((snakes, cells), np.int64),
+        table=new_table(table_bits),
+    )
+    return Workspace(stack, new_turns(state, _MAX_TURNS), new_territory(state))
+
+
+@kernel
+def prepare(s, r, x, u, f, me, max_rivals, near):
+    """Start anew on board 0 for snake `me`: whom to search, empty tables."""
+    x.table[:] = 0
+    x.history[:] = 0
+    x.killer[:] = NO_MOVE
+    x.reg[:] = 0
+    x.reg[_PLAYERS] = choose_players(s, r, x.players, me, max_rivals, near)
+    survey(s, r, f)
+    start_hash(s, u)
+
+
+@kernel
+def begin(x, depth, alpha, beta):
+    """Set out on an iteration of `depth` turns within a window."""
+    x.reg[_PLY], x.reg[_TURN], x.reg[_RETURNING] = 0, 0, 0
+    x.player[0], x.depth[0], x.alpha[0], x.beta[0] = 0, depth, alpha, beta
+    x.best_move[0] = NO_MOVE
+
+
+@kernel
+def run(s, r, x, u, f, w, until):
+    """Search on until the iteration is done (True) or `until` nodes were seen in all (False; call again to go on)."""
+    ply, turn, value, returning = x.reg[_PLY], x.reg[_TURN], x.reg[_VALUE], x.reg[_RETURNING] != 0
+    nodes, played, done = x.reg[_NODES], x.reg[_TURNS_PLAYED], False
+    while True:
+        if returning:
+            if ply < 0:
+                done = True
+                break
+            if x.player[ply + 1] == 0:
+                turn -= 1
+                take_back(s, r, u, turn)
+            _note(s, r, x, ply, value)
+        else:
+            if nodes >= until:
+                break
+            nodes += 1
+            if x.player[ply] == 0:
+                settled, value = _settle(s, r, x, u, f, w, ply, turn)
+                if settled:
+                    returning = True
+                    ply -= 1
+                    continue
+            _list_choices(s, r, x, ply)
+        if x.tried[ply] == x.num_choices[ply] or x.alpha[ply] >= x.beta[ply]:
+            value = x.best[ply]
+            if x.player[ply] == 0:
+                _remember(x, ply, turn)
+            returning = True
+            ply -= 1
+            continue
+        x.tried[ply] += 1
+        following = _next_player(s, x, x.player[ply])
+        depth = x.depth[ply]
+        if following == 0:
+            _collect_moves(s, r, x, ply)
+            play(s, r, x.moves, u, turn)
+            turn += 1
+            played += 1
+            depth -= 1
+        x.alpha[ply + 1], x.beta[ply + 1], x.depth[ply + 1], x.player[ply + 1] = x.alpha[ply], x.beta[ply], depth, following
+        returning = False
+        ply += 1
+    x.reg[_PLY], x.reg[_TURN], x.reg[_VALUE], x.reg[_RETURNING] = ply, turn, value, returning
+    x.reg[_NODES], x.reg[_TURNS_PLAYED] = nodes, played
+    return done
+
+
+@kernel
+def _collect_moves(s, r, x, ply):
+    """The moves of a turn whose last chooser chose at `ply`. The snakes that aren't searched meet my head if they dare."""
+    while True:
+        x.moves[0, x.players[x.player[ply]]] = x.choices[ply, x.tried[ply] - 1]
+        if x.player[ply] == 0:
+            break
+        ply -= 1
+    me = x.players[0]
+    target = _landing(s, r, me, x.moves[0, me])
+    for i in range(s.cause.shape[1]):
+        if is_alive(s, 0, i) and not is_player(x.players, x.reg[_PLAYERS], i):
+            x.moves[0, i] = drift(s, r, i)
+            if s.length[0, i] >= s.length[0, me]:
+                for move in range(4):
+                    if _landing(s, r, i, move) == target:
+                        x.moves[0, i] = move
+
+
+@kernel
+def _landing(s, r, i, move):
+    """The padded cell to which a move leads."""
+    target = head_cell(s, 0, i) + step_offset(r.width, move)
+    return s.opposite[target] if r.wrapped else target
+
+
+@kernel
+def _next_player(s, x, player):
+    """Place in `players` of who chooses next in this turn; 0 if all have."""
+    for j in range(player + 1, x.reg[_PLAYERS]):
+        if is_alive(s, 0, x.players[j]):
+            return j
+    return 0
+
+
+@kernel
+def _settle(s, r, x, u, f, w, ply, turn):
+    """(True, score) of a position that needs no search: the game is over, it is known, or it is as deep as we look."""
+    me, depth = x.players[0], x.depth[ply]
+    if not is_alive(s, 0, me):
+        return True, w.draw if _is_mutual(s, r, u, me, turn - 1) and not r.solo else turn - WIN
+    if s.num_alive[0] == 1 and not r.solo:
+        return True, WIN - turn
+    key = position_hash(s, u, turn)
+    value, known_depth, bound, move = look_up(x.table, key, turn)
+    x.key[ply], x.best_move[ply] = key, move
+    if ply > 0 and move != NO_MOVE and known_depth >= depth:
+        if bound == EXACT or (bound == AT_LEAST and value >= x.beta[ply]) or (bound == AT_MOST and value <= x.alpha[ply]):
+            return True, value
+    # Few quiet turns in the first iterations: with several rivals nearby they would eat up a small budget.
+    if depth <= 0 and (depth <= -min(_QUIET_TURNS, x.depth[0]) or _is_quiet(s, r, x)):
+        value = judge(s, r, f, w, me)
+        store(x.table, key, value, depth, EXACT, move if move != NO_MOVE else 0, turn)
+        return True, value
+    return False, 0
+
+
+@kernel
+def _is_mutual(s, r, u, me, turn):
+    """Whether the snake that met my head died too, or the last snakes died together: nobody wins that by choice."""
+    if s.cause[0, me] == HEAD_COLLISION:
+        return not is_alive(s, 0, s.killer[0, me])
+    return s.num_alive[0] == 0 and u.counts[turn, 1] > 1
+
+
+@kernel
+def _is_quiet(s, r, x):
+    """Whether no two heads can meet on the next turn."""
+    for j in range(1, x.reg[_PLAYERS]):
+        if is_alive(s, 0, x.players[j]) and head_distance(s, r, x.players[0], x.players[j]) == 2:
+            return False
+    return True
+
+
+@kernel
+def _list_choices(s, r, x, ply):
+    """The moves of the ply's snake that are not certain death, the most promising first; straight on if there are none."""
+    i = x.players[x.player[ply]]
+    head = head_cell(s, 0, i)
+    known = x.best_move[ply] if x.player[ply] == 0 else NO_MOVE
+    count = 0
+    for move in range(4):
+        target = head + step_offset(r.width, move)
+        if is_certain_death(s, 0, i, r, target):
+            continue
+        merit = x.history[i, target]
+        if move == x.killer[ply]:
+            merit += 1 << 40
+        if move == known:
+            merit += 1 << 41
+        place = count
+        while place > 0 and merit > x.merit[place - 1]:
+            x.merit[place], x.choices[ply, place] = x.merit[place - 1], x.choices[ply, place - 1]
+            place -= 1
+        x.merit[place], x.choices[ply, place] = merit, move
+        count += 1
+    if count == 0:
+        x.choices[ply, 0] = drift(s, r, i)
+        count = 1
+    x.num_choices[ply], x.tried[ply], x.floor[ply] = count, 0, x.alpha[ply]
+    x.best[ply] = -2 * WIN if x.player[ply] == 0 else 2 * WIN
+    x.best_move[ply] = NO_MOVE
+
+
+@kernel
+def _note(s, r, x, ply, value):
+    """Take a child's score into account: mine for the largest, the others' for the smallest."""
+    move = x.choices[ply, x.tried[ply] - 1]
+    mine = x.player[ply] == 0
+    if (value > x.best[ply]) if mine else (value < x.best[ply]):
+        x.best[ply], x.best_move[ply] = value, move
+        if mine:
+            x.alpha[ply] = max(x.alpha[ply], value)
+        else:
+            x.beta[ply] = min(x.beta[ply], value)
+        if x.alpha[ply] >= x.beta[ply]:
+            i = x.players[x.player[ply]]
+            x.killer[ply] = move
+            x.history[i, head_cell(s, 0, i) + step_offset(r.width, move)] += max(1, x.depth[ply]) ** 2
+
+
+@kernel
+def _remember(x, ply, turn):
+    best = x.best[ply]
+    bound = AT_LEAST if best >= x.beta[ply] else AT_MOST if best <= x.floor[ply] else EXACT
+    store(x.table, x.key[ply], best, x.depth[ply], bound, x.best_move[ply], turn)
+
+
+class AlphaBeta(Agent):
+    """Looks ahead turn by turn, deeper and deeper, and plays the move with the best outcome that the others can't prevent.
+
+    The others are taken to answer knowing my move (paranoid search), which is exact about what I can force: in a duel a win
+    that it announces (`note["score"]` near `judgement.WIN`) is a win against anyone. Of more snakes only the nearest
+    `max_rivals` are searched, the second and third if their heads are within `near` moves; the rest go straight on where they
+    can, and for my square if they are long enough. Positions at the end of the search are judged by `judgement.judge`; where
+    two heads could meet next, it looks on for up to 4 turns. No food appears and no royale wall moves during the search.
+
+    Under `nodes` (positions in which a snake chooses or that are judged) it is deterministic. With a deadline and no `nodes` it
+    thinks until `margin_ms` before that; with neither, for 20 000 nodes. `weights` are what its judgement counts. It keeps a
+    table of 2**`table_bits` positions of 16 bytes while it thinks. Raises `ConfigError` for options out of range.
+    """
+
+    name = "alphabeta"
+
+    def __init__(
+        self,
+        *,
+        nodes: int | None = None,
+        max_rivals: int = 2,
+        near: int = 7,
+        margin_ms: float = 15.0,
+        max_depth: int = MAX_DEPTH,
+        table_bits: int = 17,
+        weights: Weights | None = None,
+    ) -> None:
+        check_range("nodes", nodes, 1, 1 << 40)
+        check_range("max_rivals", max_rivals, 0, MAX_RIVALS)
+        check_range("max_depth", max_depth, 1, MAX_DEPTH)
+        check_range("table_bits", table_bits, 8, 24)
+        self.nodes, self.max_rivals, self.near, self.margin_ms = nodes, max_rivals, near, margin_ms
+        self.max_depth, self.table_bits, self.weights = max_depth, table_bits, weights or Weights()
+        self._idle: WorkspacePool[Workspace] = WorkspacePool(lambda state: new_workspace(state, table_bits=table_bits))
+
+    def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        budget = self.nodes or DEFAULT_NODES
+        return np.array([self._search(state, b, i, budget, None).move for b, i in zip(boards, slots, strict=True)], np.int8)
+
+    def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
+        nodes = self.nodes or (DEFAULT_NODES if deadline is None else None)
+        return self._search(state, 0, you, nodes, None if deadline is None else deadline - self.margin_ms / 1000)
+
+    def _search(self, state: State, board: int, you: int, nodes: int | None, deadline: float | None) -> Decision:
+        scratch = state.select(np.array([board]))
+        with self._idle.borrow(state) as space:
+            return _deepen(self, scratch, int(you), space, Budget(nodes, deadline))
+
+
+def _deepen(agent: AlphaBeta, state: State, me: int, space: Workspace, budget: Budget) -> Decision:
+    """Iterative deepening within windows around the last score."""
+    s, r, (x, u, f) = state.arrays, search_rules(state.rules), space
+    prepare(s, r, x, u, f, me, agent.max_rivals, agent.near)
+    move, score, reached, width = drift(s, r, me), 0, 0, 3 * WIN
+    for depth in range(1, agent.max_depth + 1):
+        low, high = score - width, score + width
+        while True:
+            done = _iterate(s, r, space, agent.weights, budget, depth, low, high)
+            # A game that is over has a score, but no move was tried.
+            best = int(x.reg[_VALUE] if done else x.best[0])
+            if x.best_move[0] != NO_MOVE and best > low:
+                move = int(x.best_move[0])
+            if not done or low < best < high:
+                break
+            low, high = (-3 * WIN, high) if best <= low else (low, 3 * WIN)
+        if not done:
+            break
+        score, reached, width = best, depth, WINDOW
+        if abs(score) > SURE or (x.num_choices[0] == 1 and depth >= 2):
+            break
+    note = {"score": score, "depth": reached, "nodes": int(x.reg[_NODES]), "turns": int(x.reg[_TURNS_PLAYED])}
+    return Decision(move, value=max(-1.0, min(1.0, score / SCALE)), note=note)
+
+
+def _iterate(s: Boards, r: Rules, space: Workspace, weights: Weights, budget: Budget, depth: int, low: int, high: int) -> bool:
+    """One iteration; False if the budget was spent first. It always makes a start, so that a first call compiles all."""
+    x, u, f = space
+    begin(x, depth, low, high)
+    while not run(s, r, x, u, f, weights, budget.pause(x.reg[_NODES])):
+        if budget.spent(x.reg[_NODES]):
+            return False
+    return True

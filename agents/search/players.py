@@ -1,0 +1,44 @@
+"""Which snakes a search thinks about: me and the nearest others."""
+
+from __future__ import annotations
+
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.state import head_cell, is_alive
+
+
+@kernel
+def choose_players(s, r, players, me, max_rivals, near):
+    """Write `me`, then the nearest others, at most `max_rivals`: the first however far, the rest within `near` moves.
+
+    Returns how many were written.
+    """
+    players[0], count = me, 1
+    for _ in range(max_rivals):
+        nearest, distance = -1, 1 << 20
+        for i in range(s.cause.shape[1]):
+            if is_alive(s, 0, i) and not is_player(players, count, i) and head_distance(s, r, me, i) < distance:
+                nearest, distance = i, head_distance(s, r, me, i)
+        if nearest >= 0 and (distance <= near or count == 1):
+            players[count] = nearest
+            count += 1
+    return count
+
+
+@kernel
+def is_player(players, count, i):
+    """Whether the snake is among the first `count` of `players`."""
+    for p in range(count):
+        if players[p] == i:
+            return True
+    return False
+
+
+@kernel
+def head_distance(s, r, i, j):
+    """Moves between two heads on an empty board."""
+    width = r.width + 2
+    a, b = head_cell(s, 0, i), head_cell(s, 0, j)
+    dx, dy = abs(a % width - b % width), abs(a // width - b // width)
+    if r.wrapped:
+        dx, dy = min(dx, r.width - dx), min(dy, r.height - dy)
+    return dx + dy

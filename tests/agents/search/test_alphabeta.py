@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from agents import make
+from agents.search import AlphaBeta
+from agents.search.alphabeta import MAX_DEPTH
+from agents.search.judgement import WIN, Weights, judge
+from agents.search.territory import new_territory, survey
+from agents.search.turns import search_rules
+from envs.battlesnake.rules import step_board
+from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.state import ALIVE, HEAD_COLLISION, UP
+from envs.errors import ConfigError
+from tests.agents.boards import board, played_boards
+
+RULESETS = ("standard", "solo", "royale", "wrapped", "constrictor", "wrapped_constrictor")
+BOTH = np.arange(2)
+
+
+class Plain:
+    """The same search without any cleverness: every line of play to its end, on copies, for two snakes."""
+
+    def __init__(self, root, me):
+        self.me, self.other, self.rules, self.weights = me, 1 - me, search_rules(root.rules), Weights()
+        self.territory = new_territory(root)
+        survey(root.arrays, self.rules, self.territory)
+
+    def best(self, root, depth):
+        self.depth = depth
+        return self.value(root, depth, 0)
+
+    def value(self, state, depth, turn):
+        a = state.arrays
+        if a.cause[0, self.me] != ALIVE:
+            mutual = a.cause[0, self.me] == HEAD_COLLISION and a.cause[0, self.other] != ALIVE
+            return self.weights.draw if mutual or a.num_alive[0] == 0 else turn - WIN
+        if a.num_alive[0] == 1:
+            return WIN - turn
+        if depth <= 0 and (depth <= -min(4, self.depth) or self.apart(state) != 2):
+            return judge(a, self.rules, self.territory, self.weights, self.me)
+        return max(self.reply(state, mine, depth, turn) for mine in self.moves(state, self.me))
+
+    def reply(self, state, mine, depth, turn):
+        return min(self.value(self.after(state, mine, m), depth - 1, turn + 1) for m in self.moves(state, self.other))
+
+    def moves(self, state, slot):
+        # Where every move is death the search goes on with one only: they all lose, except for what the others do.
+        mask = safe_moves(state, np.zeros(1, int), np.array([slot]))[0]
+        return np.flatnonzero(mask)
+
+    def after(self, state, mine, theirs):
+        onward, moves = state.copy(), np.zeros((1, 2), np.int8)
+        moves[0, self.me], moves[0, self.other] = mine, theirs
+        step_board(onward.arrays, 0, self.rules, moves)
+        return onward
+
+    def apart(self, state):
+        (x, y), (v, w) = (state.body(0, i)[0] for i in (0, 1))
+        dx, dy = abs(x - v), abs(y - w)
+        if self.rules.wrapped:
+            dx, dy = min(dx, self.rules.width - dx), min(dy, self.rules.height - dy)
+        return dx + dy
+
+
+def duels(ruleset, count, **settings):
+    states = [
+        state.select(boards[[k]])
+        for state, boards, _ in played_boards(30, width=7, height=7, num_snakes=2, ruleset=ruleset, **settings)
+        for k in range(0, len(boards), 4)
+    ]
+    return [s for s in states if s.arrays.num_alive[0] == 2][:count]
+
+
+@pytest.mark.parametrize("ruleset", ["standard", "wrapped", "royale", "constrictor"])
+def test_scores_are_those_of_a_search_that_tries_everything(ruleset):
+    agent, compared = AlphaBeta(max_depth=2, nodes=10**6), 0
+    for state in duels(ruleset, 12, food_spawn_chance=60, shrink_every_n_turns=4):
+        expected, note = Plain(state, 0).best(state, 2), agent.act(state, 0).note
+        if note["depth"] == 2 and all(has_choice(state, i) for i in BOTH):
+            assert note["score"] == expected
+            compared += 1
+    assert compared >= 6
+
+
+def has_choice(state, slot):
+    return not safe_moves(state, np.zeros(1, int), np.array([slot]))[0].all()
+
+
+@pytest.mark.parametrize("table_bits", [8, 20])
+def test_the_table_changes_the_time_but_not_the_score(table_bits):
+    for state in duels("standard", 8):
+        scores = {AlphaBeta(max_depth=5, nodes=10**7, table_bits=bits).act(state, 1).note["score"] for bits in (14, table_bits)}
+        assert len(scores) == 1
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+def test_it_plays_every_ruleset_and_never_takes_certain_death_for_a_choice(ruleset):
+    agent = AlphaBeta(nodes=200)
+    for state, boards, slots in played_boards(4, num_snakes=8, width=19, height=19, ruleset=ruleset)[:4]:
+        before = state.copy()
+        moves = agent.act_batch(state, boards, slots)
+        assert safe_moves(state, boards, slots)[np.arange(len(moves)), moves].all()
+        assert all((x == y).all() for x, y in zip(before.arrays, state.arrays))
+
+
+def test_under_a_node_budget_it_is_deterministic_however_often_it_looks_at_the_clock():
+    state = duels("standard", 1)[0]
+    straight = AlphaBeta(nodes=7000).act(state, 0)
+    paused = AlphaBeta(nodes=7000).act(state, 0, time.monotonic() + 3600)
+    assert (straight.move, straight.note) == (paused.move, paused.note)
+    assert straight.note["nodes"] == 7000
+
+
+def test_one_agent_in_several_threads_is_as_many_agents():
+    from concurrent.futures import ThreadPoolExecutor
+
+    agent, states = AlphaBeta(nodes=3000), duels("standard", 6)
+    expected = [AlphaBeta(nodes=3000).act(s, 0).note for s in states]
+    with ThreadPoolExecutor(3) as pool:
+        assert [d.note for d in pool.map(lambda s: agent.act(s, 0), states)] == expected
+
+
+def test_a_deadline_that_has_passed_still_gets_a_move():
+    state = board([(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)])
+    assert AlphaBeta().act(state, 0, time.monotonic() - 1).move == UP
+
+
+def test_asked_after_the_end_of_a_game_it_says_that_it_has_won():
+    # The official engine asks the last snake for one more move.
+    agent, state = AlphaBeta(), board([(0, 0), (1, 0), (2, 0)])
+    agent.act(board([(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]), 0)
+    decision = agent.act(state, 0)
+    assert (decision.move, decision.value, decision.note["score"]) == (UP, 1.0, WIN)
+
+
+def test_alone_it_keeps_alive():
+    state = board([(1, 1), (1, 0), (0, 0), (0, 1)], size=(3, 3), ruleset="solo", food_spawn_chance=0)
+    agent = AlphaBeta(nodes=2000)
+    for _ in range(30):
+        step_board(state.arrays, 0, state.rules, np.array([[agent.act(state, 0).move]], np.int8))
+        state.arrays.turn[0] += 1
+    assert state.arrays.cause[0, 0] == ALIVE
+
+
+def test_it_is_known_by_name():
+    assert make("alphabeta", nodes=10).name == "alphabeta"
+
+
+@pytest.mark.parametrize(
+    "options", [{"nodes": 0}, {"max_rivals": 4}, {"max_depth": MAX_DEPTH + 1}, {"table_bits": 40}], ids=str
+)
+def test_options_out_of_range_are_refused(options):
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        AlphaBeta(**options)

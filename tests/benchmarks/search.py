@@ -1,0 +1,82 @@
+"""How fast the search is: `python -m tests.benchmarks.search [--quick] [--json]`.
+
+11×11 duels in mid-game, 64 positions of seeded games between flood-fill snakes; one thread. A node of alpha-beta is a position
+in which a snake chooses or that is judged; a simulation step of MCTS is a turn of all snakes played in the tree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from itertools import cycle
+
+import numpy as np
+
+from agents.agent import Agent
+from agents.heuristics import FloodFill
+from agents.search import MCTS, AlphaBeta
+from envs.battlesnake.games import play_turn, start_games
+from envs.battlesnake.state import State
+from tests.benchmarks.measure import Rate, machine, rate
+
+NODES, SIMULATIONS = 50_000, 10_000
+THINKING_S = 0.05
+
+
+def duels(count: int = 64, *, turn: int = 60) -> list[State]:
+    """Boards of turn `turn` of the first duels between flood-fill snakes that last so long, one state each."""
+    state = State(4 * count, num_snakes=2)
+    state.seed(0)
+    running = start_games(state)
+    player, moves = FloodFill(), np.zeros((state.num_boards, 2), np.int8)
+    for _ in range(turn):
+        for slot in range(2):
+            boards = np.flatnonzero(running)
+            moves[boards, slot] = player.act_batch(state, boards, np.full(len(boards), slot))
+        play_turn(state, moves, running)
+    chosen = np.flatnonzero(running)[:count]
+    assert len(chosen) == count, f"only {len(chosen)} games lasted {turn} turns"
+    return [state.select(np.array([board])) for board in chosen]
+
+
+def thinking(agent: Agent, positions: Iterator[State], key: str) -> Callable[[], int]:
+    """Have the agent think about the next position; counts what it notes under `key`."""
+    return lambda: agent.act(next(positions), 0).note[key]
+
+
+def depth_in_time(positions: list[State]) -> float:
+    """Median turns that alpha-beta looks ahead in 50 ms."""
+    agent = AlphaBeta(margin_ms=0.0)
+    return float(np.median([agent.act(s, 0, time.monotonic() + THINKING_S).note["depth"] for s in positions]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="shorter runs; under 30 s once the kernels are compiled")
+    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
+    options = parser.parse_args()
+    # A run goes through all 64 positions about once.
+    spent = {"runs": 3 if options.quick else 7, "seconds": 1.5 if options.quick else 4.0}
+    positions = duels()
+    figures: dict[str, float] = {}
+    print("procsnake search", machine())
+
+    def show(name: str, key: str, measured: Rate) -> None:
+        print(f"{name:<44} {measured}", flush=True)
+        figures[key] = measured.per_cpu_s
+
+    alphabeta, mcts = AlphaBeta(nodes=NODES), MCTS(simulations=SIMULATIONS)
+    show("alpha-beta, nodes", "alphabeta_nodes_per_cpu_s", rate(thinking(alphabeta, cycle(positions), "nodes"), **spent))
+    show("alpha-beta, turns played", "alphabeta_turns_per_cpu_s", rate(thinking(alphabeta, cycle(positions), "turns"), **spent))
+    show("MCTS, simulation steps", "mcts_steps_per_cpu_s", rate(thinking(mcts, cycle(positions), "turns"), **spent))
+    show("MCTS, simulations", "mcts_simulations_per_cpu_s", rate(thinking(mcts, cycle(positions), "simulations"), **spent))
+    figures["alphabeta_depth_50_ms"] = depth_in_time(positions[::4] if options.quick else positions)
+    print(f"{'alpha-beta, turns ahead in 50 ms of wall time':<44} {figures['alphabeta_depth_50_ms']:9.0f}")
+    if options.json:
+        print(json.dumps({**figures, "machine": machine(), "time": time.strftime("%Y-%m-%d")}))
+
+
+if __name__ == "__main__":
+    main()
