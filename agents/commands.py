@@ -17,6 +17,7 @@ examples:
   procsnake evaluate runs/battlesnake-ppo-…           against all built-in opponents, three at a time and in duels
   procsnake evaluate flood --against greedy --games 1000
   procsnake evaluate RUN --against greedy --num-snakes 2 --ruleset wrapped
+  procsnake evaluate runs/procgen-ppo-… --levels test --episodes 500      a Procgen policy on levels it never saw
 """
 REPLAY_HELP = """\
 A recording is what `procsnake play --record` and `battlesnake play --output` write, or the frames of an arena game.
@@ -42,6 +43,9 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-snakes", type=at_least(2), default=4, help="snakes a game (default: %(default)s)")
     parser.add_argument("--games", type=at_least(1), default=200, help="games a match-up (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
+    parser.add_argument("--levels", help="Procgen: train, test, or levels as start:num (beside the random agent)")
+    parser.add_argument("--episodes", type=at_least(1), default=200, help="Procgen: how many (default: %(default)s)")
+    parser.add_argument("--greedy", action="store_true", help="Procgen: the likeliest action in place of a drawn one")
     add_game_options(parser)
 
 
@@ -57,6 +61,8 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """`procsnake evaluate`."""
+    if options.levels:
+        return _evaluate_on_levels(options)
     import agents
     from agents.evaluation import STANDARD_OPPONENTS, evaluate, table
 
@@ -72,6 +78,21 @@ def run_evaluate(options: argparse.Namespace) -> int:
         on_score=None
         if options.json
         else lambda score: print(f"… {len(score.opponents)} × {score.opponents[0]}", file=sys.stderr),
+    )
+    print(json.dumps([score.to_dict() for score in scores], indent=2) if options.json else table(scores))
+    return 0
+
+
+def _evaluate_on_levels(options: argparse.Namespace) -> int:
+    from agents.procgen_evaluation import evaluate, table
+
+    exported = Path(options.agent) / "bundle"
+    scores = evaluate(
+        str(exported if exported.is_dir() else options.agent),
+        levels=options.levels,
+        episodes=options.episodes,
+        seed=options.seed,
+        greedy=options.greedy,
     )
     print(json.dumps([score.to_dict() for score in scores], indent=2) if options.json else table(scores))
     return 0

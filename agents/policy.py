@@ -117,7 +117,8 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
     return exponentials / exponentials.sum(axis=1, keepdims=True)
 
 
-def _onnx_forward(bundle: Bundle, threads: int) -> Forward:
+def onnx_forward(bundle: Bundle, threads: int) -> Forward:
+    """The network of a bundle on onnxruntime with `threads` threads. Raises `BundleError` if it can't be run."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -173,4 +174,4 @@ def _torch_forward(bundle: Bundle, threads: int) -> Forward:
     return forward
 
 
-_BACKENDS: dict[str, Callable[[Bundle, int], Forward]] = {"onnx": _onnx_forward, "torch": _torch_forward}
+_BACKENDS: dict[str, Callable[[Bundle, int], Forward]] = {"onnx": onnx_forward, "torch": _torch_forward}

@@ -6,6 +6,8 @@ import sys
 
 import gymnasium
 
+from envs.procgen.games import GAMES
+
 BATTLESNAKE = "procsnake/Battlesnake-v0"
 
 
@@ -13,6 +15,14 @@ def register_gymnasium() -> None:
     """Register with Gymnasium. `import envs` has done it; `gymnasium.make("envs:procsnake/Battlesnake-v0")` does it too."""
     if BATTLESNAKE not in gymnasium.registry:
         gymnasium.register(id=BATTLESNAKE, entry_point="envs.battlesnake.gym_env:BattlesnakeEnv")
+    for game in GAMES:
+        if (name := f"procsnake/procgen-{game}-v0") not in gymnasium.registry:
+            gymnasium.register(
+                id=name,
+                entry_point="envs.procgen.gym_env:ProcgenEnv",
+                vector_entry_point="envs.procgen.gym_env:make_batch",
+                kwargs={"game": game},
+            )
 
 
 def register_old_gym() -> None:

@@ -1,15 +1,27 @@
-"""Worlds by name: `make("battlesnake", num_games=256)`."""
+"""Worlds by name: `make("battlesnake", num_games=256)`, `make("procgen/coinrun", levels="train:200")`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from envs.api import BatchEnv
 from envs.errors import UnknownNameError
+from envs.procgen.games import GAMES
 
-_FACTORIES: dict[str, str | Callable[..., BatchEnv]] = {"battlesnake": "envs.battlesnake:BattlesnakeVectorEnv"}
+
+def _make_procgen(game: str, **options: Any) -> BatchEnv:
+    from envs.procgen.wrappers import make_procgen
+
+    return make_procgen(game, **options)
+
+
+_FACTORIES: dict[str, str | Callable[..., BatchEnv]] = {
+    "battlesnake": "envs.battlesnake:BattlesnakeVectorEnv",
+    **{f"procgen/{game}": partial(_make_procgen, game) for game in GAMES},
+}
 
 
 def register(name: str, factory: str | Callable[..., BatchEnv]) -> None:

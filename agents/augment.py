@@ -1,0 +1,153 @@
+"""Random changes to pictures that leave their meaning: for training on more than was seen. Batch operations in torch.
+
+Each augmentation is a function (pictures, generator) → pictures of the same shape and dtype, uint8 [B, H, W, C], one draw a
+picture. Stacked frames lie in C and are changed alike, so motion stays what it is; colours come in groups of three. `augment`
+applies several by name. Sources: Laskin et al. 2020 (RAD, arXiv 2004.14990); ranges as LARS used them in the Procgen
+competition of 2020. A flip changes which action is right in most games: it suits representation losses, not policies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from envs.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    import torch
+
+Augmentation = Callable[["torch.Tensor", "torch.Generator | None"], "torch.Tensor"]
+
+
+def translate(pictures: torch.Tensor, generator: torch.Generator | None = None, *, most: int = 8) -> torch.Tensor:
+    """Shift by -most..most pixels down and right, black where nothing was."""
+    return _window(pictures, most, _draw_int(pictures, 2 * most + 1, 2, generator))
+
+
+def pad_crop(pictures: torch.Tensor, generator: torch.Generator | None = None, *, padding: int = 10) -> torch.Tensor:
+    """Pad by repeating the edge, then cut the old size out anywhere."""
+    return _window(pictures, padding, _draw_int(pictures, 2 * padding + 1, 2, generator), edge=True)
+
+
+def rotate(pictures: torch.Tensor, generator: torch.Generator | None = None, *, degrees: float = 20.0) -> torch.Tensor:
+    """Turn about the middle by -degrees..degrees, bilinear, black outside."""
+    import torch
+
+    angle = (2 * _draw(pictures, generator) - 1) * math.radians(degrees)
+    cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
+    rows_over_columns = pictures.shape[1] / pictures.shape[2]
+    across = torch.stack([cos, -sin * rows_over_columns, zero], 1)
+    down = torch.stack([sin / rows_over_columns, cos, zero], 1)
+    return _warp(pictures, torch.stack([across, down], 1), outside="zeros")
+
+
+def crop_resize(pictures: torch.Tensor, generator: torch.Generator | None = None, *, least: int = 48) -> torch.Tensor:
+    """Cut a square of least..H pixels out anywhere and bring it to full size, bilinear. Pictures must be square."""
+    import torch
+
+    size = pictures.shape[1]
+    part = (least + _draw_int(pictures, size - least + 1, 1, generator)[:, 0]) / size
+    shift = (1 - part)[:, None] * (2 * torch.stack([_draw(pictures, generator), _draw(pictures, generator)], 1) - 1)
+    zero = torch.zeros_like(part)
+    across = torch.stack([part, zero, shift[:, 0]], 1)
+    down = torch.stack([zero, part, shift[:, 1]], 1)
+    return _warp(pictures, torch.stack([across, down], 1), outside="border")
+
+
+def flip(pictures: torch.Tensor, generator: torch.Generator | None = None, *, probability: float = 0.5) -> torch.Tensor:
+    """Mirror left and right."""
+    import torch
+
+    mirrored = _draw(pictures, generator) < probability
+    return torch.where(mirrored[:, None, None, None], pictures.flip(2), pictures)
+
+
+def cutout(pictures: torch.Tensor, generator: torch.Generator | None = None, *, least: int = 7, most: int = 22) -> torch.Tensor:
+    """Black out a rectangle of least..most pixels a side that lies anywhere inside."""
+    import torch
+
+    sides = least + _draw_int(pictures, most - least + 1, 2, generator)
+    inside = torch.ones(pictures.shape[:3], dtype=torch.bool, device=pictures.device)
+    for axis, shape in ((0, (1, -1, 1)), (1, (1, 1, -1))):
+        length = pictures.shape[1 + axis]
+        start = (_draw(pictures, generator) * (length - sides[:, axis] + 1)).floor()[:, None]
+        at = torch.arange(length, device=pictures.device)[None]
+        inside &= ((at >= start) & (at < start + sides[:, axis, None])).reshape(len(pictures), *shape[1:])
+    return pictures.masked_fill(inside[..., None], 0)
+
+
+def color_jitter(pictures: torch.Tensor, generator: torch.Generator | None = None, *, strength: float = 0.3) -> torch.Tensor:
+    """Change brightness (× 1 ± strength), contrast (about the mean grey) and saturation (about each pixel's grey), in turn."""
+    import torch
+
+    groups = pictures.float().unflatten(-1, (-1, 3))
+    weights = torch.tensor([0.299, 0.587, 0.114], device=pictures.device)
+    factors = [(1 + strength * (2 * _draw(pictures, generator) - 1))[:, None, None, None, None] for _ in range(3)]
+    groups = groups * factors[0]
+    mean = (groups * weights).sum(-1).mean((1, 2, 3))[:, None, None, None, None]
+    groups = mean + (groups - mean) * factors[1]
+    grey = (groups * weights).sum(-1, keepdim=True)
+    groups = grey + (groups - grey) * factors[2]
+    return groups.flatten(-2).round().clamp(0, 255).to(pictures.dtype)
+
+
+AUGMENTATIONS: dict[str, Augmentation] = {
+    "color-jitter": color_jitter,
+    "crop-resize": crop_resize,
+    "cutout": cutout,
+    "flip": flip,
+    "pad-crop": pad_crop,
+    "rotate": rotate,
+    "translate": translate,
+}
+
+
+def augment(pictures: torch.Tensor, names: Iterable[str], generator: torch.Generator | None = None) -> torch.Tensor:
+    """Apply the augmentations `names` one after the other. Raises `UnknownNameError` for names that aren't in AUGMENTATIONS."""
+    for name in names:
+        if name not in AUGMENTATIONS:
+            raise UnknownNameError("augmentation", name, AUGMENTATIONS)
+        pictures = AUGMENTATIONS[name](pictures, generator)
+    return pictures
+
+
+def _draw(pictures: torch.Tensor, generator: torch.Generator | None) -> torch.Tensor:
+    """float32 [B], uniform in [0, 1). Drawn where the generator lives, so a seed gives the same on any device."""
+    import torch
+
+    device = generator.device if generator else pictures.device
+    return torch.rand(len(pictures), generator=generator, device=device).to(pictures.device)
+
+
+def _draw_int(pictures: torch.Tensor, below: int, columns: int, generator: torch.Generator | None) -> torch.Tensor:
+    """int64 [B, columns], uniform in 0..below-1."""
+    import torch
+
+    device = generator.device if generator else pictures.device
+    return torch.randint(below, (len(pictures), columns), generator=generator, device=device).to(pictures.device)
+
+
+def _window(pictures: torch.Tensor, padding: int, corners: torch.Tensor, *, edge: bool = False) -> torch.Tensor:
+    """Windows of the old size at `corners` int [B, 2] of the padded pictures."""
+    import torch
+
+    batch, height, width, _ = pictures.shape
+    rows = torch.arange(height, device=pictures.device) + corners[:, :1] - padding
+    columns = torch.arange(width, device=pictures.device) + corners[:, 1:] - padding
+    every = torch.arange(batch, device=pictures.device)[:, None, None]
+    moved = pictures[every, rows.clamp(0, height - 1)[:, :, None], columns.clamp(0, width - 1)[:, None, :]]
+    if edge:
+        return moved
+    inside = ((rows >= 0) & (rows < height))[:, :, None] & ((columns >= 0) & (columns < width))[:, None, :]
+    return moved * inside[..., None]
+
+
+def _warp(pictures: torch.Tensor, transforms: torch.Tensor, *, outside: str) -> torch.Tensor:
+    """Look up each pixel where `transforms` [B, 2, 3] send it, in coordinates -1..1 (x, y); `outside` as grid_sample has it."""
+    from torch.nn.functional import affine_grid, grid_sample
+
+    planes = pictures.permute(0, 3, 1, 2).float()
+    grid = affine_grid(transforms, list(planes.shape), align_corners=False)
+    warped = grid_sample(planes, grid, mode="bilinear", padding_mode=outside, align_corners=False)
+    return warped.round().clamp(0, 255).to(pictures.dtype).permute(0, 2, 3, 1)

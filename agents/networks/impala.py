@@ -1,0 +1,108 @@
+"""The IMPALA network (Espeholt et al. 2018, arXiv 1802.01561, figure 3): residual convolutions, as Procgen's results use it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import nn
+from torch.nn.functional import conv2d
+
+from agents.networks.layers import Heads, orthogonal, plane_scales, to_float
+
+POOLINGS = ("flatten", "average", "max")
+
+
+class Impala(nn.Module):
+    """Stages of convolution 3×3 → max pooling 3×3, stride 2 → residual blocks; ReLU, pooling head, dense layer, heads.
+
+    For observations [B, H, W, C]. `depths`: output planes of each stage, multiplied by `width`; `blocks`: residual blocks a
+    stage (two convolutions each). `pooling`: what the dense layer reads: "flatten" everything, or each plane's "average" or
+    "max". `hidden`: units of the dense layer. `scales`: one factor a plane (float = raw * scale), default 1/255; `offset` is
+    taken from the raw values first (LARS: offset 128 with the same scale).
+
+    Initialisation: convolutions and the dense layer orthogonal with gain √2, the second convolution of each block with
+    √2/number of blocks, so that a block begins near the identity; heads with .01 (actor) and 1 (critic); biases 0. (OpenAI's
+    train-procgen leaves TensorFlow's Glorot initialisation; CleanRL's ppo_procgen scales norms so that blocks begin small.)
+
+    Weights and activations lie channels-last, as the observations do.
+    """
+
+    def __init__(
+        self,
+        observation_shape: tuple[int, int, int],
+        num_actions: int,
+        *,
+        depths: Sequence[int] = (16, 32, 32),
+        width: int = 1,
+        blocks: int = 2,
+        pooling: str = "flatten",
+        hidden: int = 256,
+        scales: Sequence[float] | None = None,
+        offset: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if pooling not in POOLINGS:
+            raise ValueError(f"pooling {pooling!r} is none of {', '.join(POOLINGS)}")
+        if not depths or min(depths) < 1 or width < 1 or blocks < 0 or hidden < 1:
+            raise ValueError(f"depths {list(depths)}, width {width}, hidden {hidden} must be at least 1, blocks {blocks} 0")
+        height, rows, planes = observation_shape
+        channels = [planes, *(depth * width for depth in depths)]
+        gain = 2**0.5 / max(1, blocks * len(depths))
+        self.stages = nn.ModuleList(_Stage(a, b, blocks, gain) for a, b in pairwise(channels))
+        for _ in depths:
+            height, rows = (height + 1) // 2, (rows + 1) // 2
+        self.pooling, self.offset = pooling, offset
+        features = channels[-1] * (height * rows if pooling == "flatten" else 1)
+        self.dense = orthogonal(nn.Linear(features, hidden))
+        self.heads = Heads(hidden, num_actions)
+        self.register_buffer("scales", plane_scales(scales, planes).reshape(1, planes, 1, 1), persistent=False)
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        planes = to_float(observations.permute(0, 3, 1, 2))
+        if self.offset:
+            planes = planes - self.offset
+        first, *others = self.stages
+        # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a batch.
+        entry = first.entry
+        planes = first.after_entry(conv2d(planes, entry.weight * self.scales, entry.bias, padding=1))
+        for stage in others:
+            planes = stage(planes)
+        return self.heads(self.dense(self._pooled(planes.relu())).relu())
+
+    def _pooled(self, planes: torch.Tensor) -> torch.Tensor:
+        if self.pooling == "average":
+            return planes.mean((2, 3))
+        if self.pooling == "max":
+            return planes.amax((2, 3))
+        # Flattened as they lie in memory, so without a copy.
+        return planes.permute(0, 2, 3, 1).flatten(1)
+
+
+class _Stage(nn.Module):
+    def __init__(self, inputs: int, outputs: int, blocks: int, gain: float) -> None:
+        super().__init__()
+        self.entry = orthogonal(nn.Conv2d(inputs, outputs, 3, padding=1))
+        self.pool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.blocks = nn.ModuleList(_Block(outputs, gain) for _ in range(blocks))
+
+    def forward(self, planes: torch.Tensor) -> torch.Tensor:
+        return self.after_entry(self.entry(planes))
+
+    def after_entry(self, planes: torch.Tensor) -> torch.Tensor:
+        planes = self.pool(planes)
+        for block in self.blocks:
+            planes = block(planes)
+        return planes
+
+
+class _Block(nn.Module):
+    def __init__(self, planes: int, gain: float) -> None:
+        super().__init__()
+        self.first = orthogonal(nn.Conv2d(planes, planes, 3, padding=1))
+        self.second = orthogonal(nn.Conv2d(planes, planes, 3, padding=1), gain)
+
+    def forward(self, planes: torch.Tensor) -> torch.Tensor:
+        return planes + self.second(self.first(planes.relu()).relu())

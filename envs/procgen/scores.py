@@ -1,0 +1,94 @@
+"""What a return is worth: normalised scores, and aggregates with intervals (Agarwal et al. 2021, arXiv 2108.13264)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from envs.errors import ConfigError, UnknownNameError
+
+
+class Range(NamedTuple):
+    """Returns of an agent that sees nothing, and the highest there is."""
+
+    blind: float
+    highest: float
+
+
+EASY = {
+    "bigfish": Range(1, 40), "bossfight": Range(0.5, 13), "caveflyer": Range(3.5, 12), "chaser": Range(0.5, 13),
+    "climber": Range(2, 12.6), "coinrun": Range(5, 10), "dodgeball": Range(1.5, 19), "fruitbot": Range(-1.5, 32.4),
+    "heist": Range(3.5, 10), "jumper": Range(1, 10), "leaper": Range(1.5, 10), "maze": Range(5, 10),
+    "miner": Range(1.5, 13), "ninja": Range(3.5, 10), "plunder": Range(4.5, 30), "starpilot": Range(2.5, 64),
+}  # fmt: skip
+"""Cobbe et al. 2020, appendix C."""
+HARD = {
+    "bigfish": Range(0, 40), "bossfight": Range(0.5, 13), "caveflyer": Range(2, 13.4), "chaser": Range(0.5, 14.2),
+    "climber": Range(1, 12.6), "coinrun": Range(5, 10), "dodgeball": Range(1.5, 19), "fruitbot": Range(-0.5, 27.2),
+    "heist": Range(2, 10), "jumper": Range(1, 10), "leaper": Range(1.5, 10), "maze": Range(4, 10),
+    "miner": Range(1.5, 20), "ninja": Range(2, 10), "plunder": Range(3, 30), "starpilot": Range(1.5, 35),
+}  # fmt: skip
+PRIVATE = {
+    "caterpillar": Range(8.25, 24), "gemjourney": Range(1.1, 16), "hovercraft": Range(0.2, 18), "safezone": Range(0.2, 10),
+}  # fmt: skip
+"""The competition's own games (easy); the library doesn't have them."""
+
+PPO_25M_UNSEEN = {
+    "bigfish": 4.8, "bossfight": 7.5, "caveflyer": 5.3, "chaser": 6.1, "climber": 5.9, "coinrun": 8.7, "dodgeball": 2.0,
+    "fruitbot": 26.3, "heist": 2.7, "jumper": 5.7, "leaper": 5.9, "maze": 5.5, "miner": 9.5, "ninja": 5.8, "plunder": 4.6,
+    "starpilot": 23.8,
+}  # fmt: skip
+"""OpenAI's own logs of PPO (easy, 25 M steps on 200 levels, 3 runs): return on levels that weren't trained on."""
+
+
+def normalised(returns: np.ndarray | float, game: str, distribution_mode: str = "easy") -> np.ndarray:
+    """(R - R_blind) / (R_max - R_blind), not clipped: 0 is blind, 1 the best there is.
+
+    Raises `UnknownNameError` for a game without constants, `ConfigError` for a mode without them.
+    """
+    if distribution_mode not in ("easy", "hard"):
+        raise ConfigError(f"there are no constants to normalise {distribution_mode!r} by, only for easy and hard")
+    ranges = {**EASY, **PRIVATE} if distribution_mode == "easy" else HARD
+    if game not in ranges:
+        raise UnknownNameError("Procgen game", game, ranges)
+    return (np.asarray(returns, np.float64) - ranges[game].blind) / (ranges[game].highest - ranges[game].blind)
+
+
+def interquartile_mean(scores: np.ndarray) -> float:
+    """Mean of the middle half of all scores, whatever their shape (trimmed by whole scores, as scipy's trim_mean(0.25))."""
+    ordered = np.sort(scores, axis=None)
+    cut = len(ordered) // 4
+    return float(ordered[cut : len(ordered) - cut].mean())
+
+
+def optimality_gap(scores: np.ndarray, target: float = 1.0) -> float:
+    """By how much the scores fall short of `target` on average; what is above doesn't make up for what is below."""
+    return float((target - np.minimum(scores, target)).mean())
+
+
+def performance_profile(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """For each threshold (T,) the share of scores above it."""
+    return (scores.reshape(-1, 1) > thresholds).mean(0)
+
+
+def bootstrap_interval(
+    scores: np.ndarray,
+    statistic: Callable[[np.ndarray], float],
+    *,
+    samples: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Percentile interval of `statistic` over scores (runs, games): runs are drawn anew within each game (stratified).
+
+    One column is the plain bootstrap, e.g. of the returns of episodes.
+    """
+    runs, games = scores.shape
+    generator = np.random.default_rng(seed)
+    drawn = [
+        statistic(np.take_along_axis(scores, generator.integers(runs, size=(runs, games)), axis=0)) for _ in range(samples)
+    ]
+    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)

@@ -1,0 +1,232 @@
+"""Many games of Procgen a call, on the library's own C++ batch, as a Gymnasium vector environment and as `BatchEnv`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from envs.api import BatchEnv
+from envs.errors import ConfigError, InvalidActionError, InvalidStateError, UnknownNameError
+from envs.procgen.games import check_mode, load_library, missing_system_library
+from envs.procgen.levels import NUM_SEEDS, Levels
+
+NUM_ACTIONS = 15
+_SWITCHES = {
+    "center_agent": True,
+    "use_backgrounds": True,
+    "use_monochrome_assets": False,
+    "restrict_themes": False,
+    "use_generated_assets": False,
+    "paint_vel_info": False,
+    "use_sequential_levels": False,
+}
+"""The library's options that are on or off, as it has them."""
+_OPTIONS = (*_SWITCHES, "num_games", "distribution_mode", "levels", "num_threads", "debug_mode", "render_mode", "seed")
+_RESTART = -1
+"""The library's action that ends an episode at once."""
+
+
+class GameState(NamedTuple):
+    """One game in the midst of an episode, for `ProcgenVectorEnv.set_state`."""
+
+    native: bytes
+    """As the library writes it."""
+    episode_return: float
+    episode_length: int
+
+
+class ProcgenVectorEnv(BatchEnv):
+    """`num_games` games of `game`; a row is a game.
+
+    * Observation: uint8 (64, 64, 3), RGB. Action: 0..14, the library's. No action mask; every row is always valid.
+    * Reward: the game's. An episode terminates when the library says so, which includes its time limit (1000 steps in most
+      games): the benchmark counts that as an end like any other, and so the flags equal the raw library's. Never truncated.
+    * `final_observations`: the last picture of the ended episode, in which its last action was chosen. The library draws no
+      picture after that action: it builds the next level first.
+    * `levels`: `"all"`, `"train:N"`, `"test:N"`, `"start:num"` (see `Levels.parse`).
+    * `distribution_mode`: hard (the library's default), easy, and what `envs.procgen.MODES` lists for the game. In exploration
+      mode the level is fixed, and `levels` must be left at `"all"`.
+    * The library's switches keep their names and defaults: `center_agent`, `use_backgrounds`, `use_monochrome_assets`,
+      `restrict_themes`, `use_generated_assets`, `paint_vel_info`, `use_sequential_levels`; so does `debug_mode`.
+    * `num_threads`: 0 (default) plays in the calling thread, which costs least; results don't depend on it.
+    * `restart(seed)` equals a new library batch with `rand_seed=seed` (below 2^31; larger seeds are hashed). `restart()` ends
+      all running episodes and goes on with the next levels; nothing of them is in `drain_episodes`.
+    * `drain_episodes` adds `level` int32 (its seed) and `level_complete` bool.
+    * `render_mode="rgb_array"`: `render()` gives a uint8 (512, 512, 3) picture of each game.
+
+    Raises `UnknownNameError` and `ConfigError` for a game, mode or option that doesn't exist, `MissingDependencyError` if the
+    library or a system library that it needs isn't there. Source: Cobbe et al. 2020, arXiv 1912.01588.
+    """
+
+    metadata = {**BatchEnv.metadata, "render_modes": ["rgb_array"], "render_fps": 15}
+
+    def __init__(
+        self,
+        game: str,
+        *,
+        num_games: int = 64,
+        distribution_mode: str = "hard",
+        levels: str = "all",
+        num_threads: int = 0,
+        debug_mode: int = 0,
+        render_mode: str | None = None,
+        seed: int | None = None,
+        **switches: bool,
+    ) -> None:
+        check_mode(game, distribution_mode)
+        if num_games < 1 or num_threads < 0:
+            raise ConfigError(f"num_games is {num_games} (at least 1) and num_threads {num_threads} (at least 0)")
+        if render_mode not in (None, "rgb_array"):
+            raise UnknownNameError("render_mode", str(render_mode), ["rgb_array"])
+        if distribution_mode == "exploration" and levels != "all":
+            raise ConfigError(f"levels is {levels!r}, but exploration mode has one level of its own; leave levels at 'all'")
+        self.game, self.render_mode = game, render_mode
+        chosen = {} if distribution_mode == "exploration" else Levels.parse(levels).native()
+        self._options: dict[str, Any] = {
+            **_checked(switches),
+            **chosen,
+            "distribution_mode": distribution_mode,
+            "num_threads": num_threads,
+            "debug_mode": debug_mode,
+            "render_mode": render_mode,
+        }
+        space = Box(0, 255, (64, 64, 3), np.uint8)
+        super().__init__(num_games=num_games, rows_per_game=1, observation_space=space, action_space=Discrete(NUM_ACTIONS))
+        self._seed = seed
+        self._native: Any = None
+        self._library = load_library()
+        self._returns = np.zeros(num_games)
+        self._lengths = np.zeros(num_games, np.int32)
+        self._columns: list[dict[str, np.ndarray]] = []
+        self._ended_levels = np.zeros(num_games, np.int32)
+
+    def restart(self, seed: int | None = None) -> None:
+        if self._native is None and seed is None:
+            seed = self._seed if self._seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
+        if seed is not None:
+            self._begin(seed if 0 <= seed < NUM_SEEDS else int(np.random.SeedSequence(abs(seed)).generate_state(1)[0]) >> 1)
+        else:
+            self._native.act(np.full(self.num_envs, _RESTART))
+            self._native.observe()
+        self.rewards[:] = self._returns[:] = self._lengths[:] = 0
+        self.terminated[:] = False
+        self._columns.clear()
+
+    def _begin(self, seed: int) -> None:
+        if self._native is not None:
+            self._native.close()
+        try:
+            self._native = self._library.ProcgenGym3Env(self.num_envs, self.game, rand_seed=seed, **self._options)
+        except OSError as error:
+            raise missing_system_library(error) from error
+        # Its arrays themselves, in place of copies: they are written anew by each `observe`.
+        self._native._reuse_arrays = True
+        self._rewards, pictures, self._first = self._native.observe()
+        self.observations = pictures["rgb"]
+        self._facts: dict[str, np.ndarray] = self._native._info
+
+    def advance(self, actions: np.ndarray) -> None:
+        actions = np.asarray(actions)
+        self._check(actions)
+        # Where no episode ends, this is of no use; copying all pictures still costs less than 3 % of a step.
+        np.copyto(self.final_observations, self.observations)
+        self._native.act(actions)
+        self._native.observe()
+        self.rewards[:], self.terminated[:] = self._rewards, self._first
+        self._returns += self.rewards
+        self._lengths += 1
+        if self.terminated.any():
+            self._note_endings(np.flatnonzero(self.terminated))
+
+    def _check(self, actions: np.ndarray) -> None:
+        if self._native is None:
+            raise InvalidActionError("the games have not begun; call reset() or restart() first")
+        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
+            raise InvalidActionError(
+                f"actions have shape {actions.shape} and dtype {actions.dtype}; expected integers of shape ({self.num_envs},)"
+            )
+        if actions.min() < 0 or actions.max() >= NUM_ACTIONS:
+            raise InvalidActionError(f"actions are {actions.min()} to {actions.max()}; they must be in 0..{NUM_ACTIONS - 1}")
+
+    def _note_endings(self, rows: np.ndarray) -> None:
+        self._columns.append(
+            {
+                "row": rows.astype(np.int32),
+                "return": self._returns[rows].astype(np.float32),
+                "length": self._lengths[rows],
+                "level": self._facts["prev_level_seed"][rows],
+                "level_complete": self._facts["prev_level_complete"][rows] > 0,
+            }
+        )
+        self._returns[rows] = self._lengths[rows] = 0
+
+    def drain_episodes(self) -> dict[str, np.ndarray]:
+        parts, self._columns = [_NONE, *self._columns], []
+        return {name: np.concatenate([part[name] for part in parts]) for name in _NONE}
+
+    def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
+        """The columns of `drain_episodes` by row, for Gymnasium's `info["final_info"]`."""
+        info: dict[str, np.ndarray] = {}
+        for name, column in self._columns[-1].items():
+            info[name] = np.zeros(self.num_envs, column.dtype)
+            info[name][ended] = column
+            info[f"_{name}"] = ended
+        return info
+
+    @property
+    def level_seeds(self) -> np.ndarray:
+        """int32 (R,): the level that each game plays now."""
+        return self._facts["level_seed"].copy()
+
+    def get_state(self) -> list[GameState]:
+        """All games as they stand. Going on from a state with the same actions gives the same episodes."""
+        states = self._native.get_state()
+        return [GameState(*parts) for parts in zip(states, self._returns.tolist(), self._lengths.tolist(), strict=True)]
+
+    def set_state(self, states: list[GameState]) -> None:
+        """Put the games where `get_state` found them, in this or another batch of the same game and options.
+
+        Raises `InvalidStateError` if their number is wrong or one isn't a state of this game.
+        """
+        if len(states) != self.num_envs:
+            raise InvalidStateError(f"states: {len(states)} of them for {self.num_envs} games")
+        for state in states:
+            # The library ends the process over a state of another game.
+            if state.native[8 : 8 + len(self.game)] != self.game.encode():
+                raise InvalidStateError(f"states: one is of another game than {self.game}")
+        if self._native is None:
+            self.restart()
+        self._native.set_state([state.native for state in states])
+        self._native.observe()
+        self._returns[:] = [state.episode_return for state in states]
+        self._lengths[:] = [state.episode_length for state in states]
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """A picture uint8 (512, 512, 3) of each game, or None without `render_mode`."""
+        return tuple(self._facts["rgb"].copy()) if self.render_mode else None
+
+    def close_extras(self, **kwargs: Any) -> None:
+        if getattr(self, "_native", None) is not None:  # Gymnasium closes what a failed constructor left, too
+            # The pictures lie in the library's memory.
+            self.observations, self._native = self.observations.copy(), self._native.close()
+
+
+_NONE = {
+    "row": np.empty(0, np.int32),
+    "return": np.empty(0, np.float32),
+    "length": np.empty(0, np.int32),
+    "level": np.empty(0, np.int32),
+    "level_complete": np.empty(0, np.bool_),
+}
+
+
+def _checked(switches: dict[str, bool]) -> dict[str, bool]:
+    for name, value in switches.items():
+        if name not in _SWITCHES:
+            hint = "Levels are given as levels='start:num'." if name in ("num_levels", "start_level") else ""
+            raise UnknownNameError("option", name, _OPTIONS, hint=hint)
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name} is {value!r}; it must be true or false")
+    return {**_SWITCHES, **switches}

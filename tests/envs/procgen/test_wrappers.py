@@ -1,0 +1,128 @@
+"""Each wrapper against its definition, on a world whose every picture and reward is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete, MultiBinary
+
+import envs
+from envs.api import BatchEnv
+from envs.errors import ConfigError
+from envs.procgen.wrappers import ActionRepeat, FrameStack, ShapedRewards, shaped
+
+
+class Counting(BatchEnv):
+    """Row r shows 100 r + t at its t-th step and is paid its action; its episodes end after r + 3 steps."""
+
+    def __init__(self, rows: int = 2, space: Box | MultiBinary | None = None) -> None:
+        chosen = space or Box(0, 255, (2, 2, 1), np.uint8)
+        super().__init__(num_games=rows, rows_per_game=1, observation_space=chosen, action_space=Discrete(15))
+        self.ends = np.arange(rows) + 3
+        self.time = np.zeros(rows, int)
+        self.taken: list[list[int]] = []
+
+    def restart(self, seed: int | None = None) -> None:
+        self.time[:] = 0
+        self.terminated[:] = False
+        self._show(self.observations)
+
+    def advance(self, actions: np.ndarray) -> None:
+        self.taken.append(actions.tolist())
+        self.time += 1
+        self.rewards[:] = actions
+        self.terminated[:] = self.time == self.ends
+        self._show(self.final_observations)
+        self.time[self.terminated] = 0
+        self._show(self.observations)
+
+    def _show(self, out: np.ndarray) -> None:
+        out[:] = (100 * np.arange(self.num_envs) + self.time)[:, None, None, None]
+
+    def drain_episodes(self) -> dict[str, np.ndarray]:
+        return {}
+
+
+def _seen(world: BatchEnv) -> list[list[int]]:
+    return world.observations[:, 0, 0].tolist()
+
+
+def test_a_plain_stack_has_the_last_frames_oldest_first() -> None:
+    world = FrameStack(Counting(), 3)
+    assert world.single_observation_space.shape == (2, 2, 3)
+    world.restart()
+    assert _seen(world) == [[0, 0, 0], [100, 100, 100]]
+    world.advance(np.zeros(2, int))
+    assert _seen(world) == [[0, 0, 1], [100, 100, 101]]
+    world.advance(np.zeros(2, int))
+    assert _seen(world) == [[0, 1, 2], [100, 101, 102]]
+
+
+def test_a_stack_forgets_at_the_end_of_an_episode_and_shows_its_last_frames() -> None:
+    world = FrameStack(Counting(), 3)
+    world.restart()
+    for _ in range(3):
+        world.advance(np.zeros(2, int))
+    assert world.terminated.tolist() == [True, False]
+    assert world.final_observations[0, 0, 0].tolist() == [1, 2, 3]
+    assert _seen(world) == [[0, 0, 0], [101, 102, 103]]
+    world.advance(np.zeros(2, int))
+    assert _seen(world)[0] == [0, 0, 1]
+
+
+def test_a_gap_stack_has_the_first_and_the_last_of_every_four_frames() -> None:
+    world = FrameStack(Counting(rows=12), 4, gap=True)
+    world.restart()
+    for step in range(1, 8):
+        world.advance(np.zeros(12, int))
+        assert world.observations[11, 1, 1].tolist() == [(1100 + max(0, step - 3)) % 256, (1100 + step) % 256]
+
+
+def test_games_come_stacked_by_their_options() -> None:
+    world = envs.make("procgen/maze", num_games=2, distribution_mode="easy", gap_stack=4, shape_rewards=True)
+    first = world.reset(seed=0)[0]
+    assert first.shape == (2, 64, 64, 6)
+    np.testing.assert_array_equal(first[..., :3], first[..., 3:])
+    assert world.observation_space.contains(first)
+    world.close()
+
+
+@pytest.mark.parametrize(("num_frames", "space"), [(1, None), (0, None), (4, Box(0, 1, (5,))), (4, MultiBinary(3))])
+def test_what_cannot_be_stacked_is_refused(num_frames: int, space: Box | MultiBinary | None) -> None:
+    with pytest.raises(ConfigError, match="frames"):
+        FrameStack(Counting(space=space), num_frames)
+
+
+@pytest.mark.parametrize("reward", [0.0, 3.0, -3.0, 10.0, 0.25])
+def test_shaped_rewards_follow_the_formula(reward: float) -> None:
+    expected = math.copysign(math.sqrt(abs(reward) + 1) - 1, reward) + 0.001 * reward
+    assert shaped(np.array([reward]))[0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_only_the_trainer_sees_shaped_rewards() -> None:
+    inner = Counting()
+    world = ShapedRewards(inner)
+    world.restart()
+    world.advance(np.array([3, 8]))
+    np.testing.assert_allclose(world.rewards, [1.003, 2.008], rtol=1e-6)
+    assert inner.rewards.tolist() == [3, 8]
+
+
+def test_an_action_is_repeated_and_paid_in_sum_until_the_episode_ends() -> None:
+    inner = Counting()
+    world = ActionRepeat(inner, 2, idle=4)
+    world.restart()
+    world.advance(np.array([5, 6]))
+    assert world.rewards.tolist() == [10, 12]
+    assert _seen(world) == [[2], [102]]
+    assert not world.terminated.any()
+    world.advance(np.array([5, 6]))
+    assert world.rewards.tolist() == [5, 12]
+    assert world.terminated.tolist() == [True, True]
+    assert world.final_observations[:, 0, 0].tolist() == [[3], [104]]
+    assert inner.taken[-1] == [4, 6]
+    world.advance(np.array([5, 6]))
+    assert not world.terminated.any() or world.terminated.tolist() == [True, False]
+    assert world.raw_steps == 3 * 2 * 2
