@@ -26,11 +26,15 @@ from train.advantages import gae
 from train.allocator import keep_freed_memory
 from train.fragment import Fragment
 from train.modules import ACTION_MASK, mask_logits
+from train.reward_scaling import RewardScaler
+from train.symmetry import RandomViews
 from train.world import make_world
 
 ADVANTAGES, VALUE_TARGETS = "advantages", "value_targets"
 EPISODE_SUMS = "episode_sums"
 """Metrics key: sums over the episodes that ended, by column; divide by `NUM_EPISODES`."""
+REWARD_SCALER = "reward_scaler"
+"""Key of the state of a runner that scales rewards."""
 PHASE_SECONDS = "phase_seconds"
 """Metrics key: wall seconds by phase: env, inference, collation."""
 
@@ -43,6 +47,11 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     world knows its rows.
     Everything that isn't about stepping (weights, state, health) is inherited.
     """
+
+    inference_only = False
+    """Advantages need the critic here; a runner that does without what only learners need says True."""
+    _scaler: RewardScaler | None = None
+    _views: RandomViews | None = None
 
     def make_env(self) -> None:
         if self.env is not None:
@@ -57,10 +66,13 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self._entropy = np.random.SeedSequence()
         self._env_seed, torch_seed = (int(word) for word in self._entropy.generate_state(2))
         self._generator = torch.Generator(self._device).manual_seed(torch_seed)
+        if getattr(self.config, "norm_reward", False):
+            self._scaler = RewardScaler(self.num_envs, self.config.gamma)
+        if getattr(self.config, "symmetries", False):
+            self._views = RandomViews(self.env, self._env_seed)
 
     def make_module(self) -> None:
-        # Not the inference-only form: advantages need the critic here.
-        spec = self.config.get_rl_module_spec(spaces=self.get_spaces(), inference_only=False)
+        spec = self.config.get_rl_module_spec(spaces=self.get_spaces(), inference_only=self.inference_only)
         self.module = spec.build()
         self.module.to(self._device)
 
@@ -101,36 +113,41 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     def get_metrics(self) -> dict[str, Any]:
         return self.metrics.reduce()
 
+    def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        state = super().get_state(*args, **kwargs)
+        return {**state, REWARD_SCALER: self._scaler.get_state()} if self._scaler else state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        if self._scaler and REWARD_SCALER in state:
+            self._scaler.set_state(state[REWARD_SCALER])
+
     def _play(self, steps: int, explore: bool, random_actions: bool) -> Fragment:
         env, module, clock = self.env, self.module, time.perf_counter
         module.eval()
         buffer = self._allocate(steps)
         cut: list[tuple[np.ndarray, np.ndarray]] = []
-        inference = stepping = 0.0
+        self._inference = stepping = 0.0
         end, began = 0, clock()
         actions = np.zeros(self.num_envs, np.int64)
-        for _ in range(steps):
+        for step in range(steps):
             start, rows = end, np.flatnonzero(env.valid)
             end = start + len(rows)
             entry = {name: column[start:end] for name, column in buffer.items()}
+            entry["steps"][:] = step
             self._observe(entry, rows)
             before = clock()
             self._decide(entry, explore, random_actions)
-            actions[rows] = entry[Columns.ACTIONS]
+            chosen = entry[Columns.ACTIONS]
+            actions[rows] = self._views.in_the_world(chosen) if self._views else chosen
             decided = clock()
             env.advance(actions)
             stepping += clock() - decided
-            inference += decided - before
+            self._inference += decided - before
             self._note_outcome(entry, rows, start, cut)
-        before = clock()
-        last_values = np.zeros(self.num_envs, np.float32)
-        rows = np.flatnonzero(env.valid)
-        last_values[rows] = self._values(env.observations[rows])
-        for entries, observations in cut:
-            buffer["final_values"][entries] = self._values(observations)
-        inference += clock() - before
-        fragment = self._collate({name: column[:end] for name, column in buffer.items()}, last_values, steps)
-        phases = {"env": stepping, "inference": inference, "collation": clock() - began - stepping - inference}
+        fragment = self._collate({name: column[:end] for name, column in buffer.items()}, cut, steps)
+        collation = clock() - began - stepping - self._inference
+        phases = {"env": stepping, "inference": self._inference, "collation": collation}
         for phase, seconds in phases.items():
             self.metrics.log_value((PHASE_SECONDS, phase), seconds, reduce="sum")
         return fragment
@@ -142,22 +159,34 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self._buffer = {
                 Columns.OBS: np.empty((size, *space.shape), space.dtype),
                 Columns.ACTIONS: np.empty(size, np.int64),
-                Columns.ACTION_LOGP: np.empty(size, np.float32),
-                Columns.VF_PREDS: np.empty(size, np.float32),
+                "steps": np.empty(size, np.int64),
                 "rows": np.empty(size, np.int64),
                 "rewards": np.empty(size, np.float32),
-                "ended": np.empty(size, np.bool_),
-                "final_values": np.empty(size, np.float32),
+                **self._own_columns(size),
             }
             if self.env.action_mask is not None:
                 self._buffer[ACTION_MASK] = np.empty((size, int(self.env.single_action_space.n)), np.bool_)
         return self._buffer
+
+    def _own_columns(self, size: int) -> dict[str, np.ndarray]:
+        """What this kind of runner notes besides: here what policy gradients ask for."""
+        columns = {
+            Columns.ACTION_LOGP: np.empty(size, np.float32),
+            Columns.VF_PREDS: np.empty(size, np.float32),
+            "ended": np.empty(size, np.bool_),
+            "final_values": np.empty(size, np.float32),
+        }
+        if getattr(self.config, "use_kl_loss", False):
+            columns[Columns.ACTION_DIST_INPUTS] = np.empty((size, int(self.env.single_action_space.n)), np.float32)
+        return columns
 
     def _observe(self, entry: dict[str, np.ndarray], rows: np.ndarray) -> None:
         entry["rows"][:] = rows
         np.take(self.env.observations, rows, axis=0, out=entry[Columns.OBS], mode="clip")
         if ACTION_MASK in entry:
             np.take(self.env.action_mask, rows, axis=0, out=entry[ACTION_MASK], mode="clip")
+        if self._views:
+            self._views.show(entry[Columns.OBS], entry.get(ACTION_MASK))
 
     def _decide(self, entry: dict[str, np.ndarray], explore: bool, random_actions: bool) -> None:
         logits, values = self.module.rollout(torch.from_numpy(entry[Columns.OBS]).to(self._device))
@@ -174,22 +203,34 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         entry[Columns.ACTIONS][:] = chosen.cpu().numpy()
         entry[Columns.ACTION_LOGP][:] = log_probabilities.gather(1, chosen[:, None]).squeeze(1).cpu().numpy()
         entry[Columns.VF_PREDS][:] = values.cpu().numpy()
+        if Columns.ACTION_DIST_INPUTS in entry:
+            entry[Columns.ACTION_DIST_INPUTS][:] = log_probabilities.cpu().numpy()
 
     def _note_outcome(
         self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: list[tuple[np.ndarray, np.ndarray]]
     ) -> None:
         env = self.env
-        entry["rewards"][:] = env.rewards[rows]
         entry["ended"][:] = (env.terminated | env.truncated)[rows]
+        rewards = env.rewards[rows]
+        entry["rewards"][:] = self._scaler.scale(rewards, rows, entry["ended"]) if self._scaler else rewards
         entry["final_values"][:] = 0.0
         if env.truncated.any():
             own = np.flatnonzero(env.truncated[rows])
             cut.append((start + own, env.final_observations[rows[own]]))
 
     def _values(self, observations: np.ndarray) -> np.ndarray:
-        return self.module.rollout(torch.from_numpy(observations).to(self._device))[1].cpu().numpy()
+        before = time.perf_counter()
+        values = self.module.rollout(torch.from_numpy(observations).to(self._device))[1].cpu().numpy()
+        self._inference += time.perf_counter() - before
+        return values
 
-    def _collate(self, columns: dict[str, np.ndarray], last_values: np.ndarray, steps: int) -> Fragment:
+    def _collate(self, columns: dict[str, np.ndarray], cut: list[tuple[np.ndarray, np.ndarray]], steps: int) -> Fragment:
+        for entries, observations in cut:
+            columns["final_values"][entries] = self._values(observations)
+        last_values = np.zeros(self.num_envs, np.float32)
+        going_on = np.flatnonzero(self.env.valid)
+        last_values[going_on] = self._values(self.env.observations[going_on])
+        del columns["steps"]
         rows, rewards, ended, final_values = (columns.pop(name) for name in ("rows", "rewards", "ended", "final_values"))
         values = columns[Columns.VF_PREDS]
         gamma, gae_lambda = float(self.config.gamma), float(self.config.lambda_)

@@ -1,4 +1,4 @@
-"""`procsnake train`."""
+"""`procsnake train`, `procsnake tune`, `procsnake report`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from envs.command_line import INTERRUPTED, Commands
+from envs.command_line import INTERRUPTED, Commands, at_least
 from envs.errors import ConfigError
 
 TRAIN_HELP = """\
@@ -17,11 +17,27 @@ examples:
   procsnake train --resume runs/battlesnake-ppo-…     go on after Ctrl-C or a crash
   procsnake train --config runs/…/config.yaml         the same run once more
 """
+TUNE_HELP = """\
+Each trial is an ordinary run folder. Values to try may also stand in the experiment's own tune section.
+
+examples:
+  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --search ppo.num_epochs=1,2,4 --trials 12
+  procsnake tune battlesnake-ppo --search ppo.ent_coef=0.001..0.03:log --scheduler asha --metric win_rate \\
+      --set evaluation.every_minutes=0.5 --minutes 2
+"""
+REPORT_HELP = """\
+Curves, causes of death, speed, configuration and versions in one file that needs no network. Each run writes it when it ends.
+
+examples:
+  procsnake report runs/battlesnake-ppo-…             write it anew, also while the run goes on
+"""
 
 
 def add_commands(command: Commands) -> None:
     """Add this floor's commands."""
     _add_train(command("train", run_train, "Train an experiment, or continue a run.", TRAIN_HELP))
+    _add_tune(command("tune", run_tune, "Search for better values of an experiment's keys.", TUNE_HELP))
+    _add_report(command("report", run_report, "Write a run's report.html anew.", REPORT_HELP))
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +49,23 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
     parser.add_argument("--minutes", type=float, help="short for --set budget.max_minutes=…")
     parser.add_argument("--runs", default="runs", help="where run folders are made (default: %(default)s)")
+    parser.add_argument("--wandb", action="store_true", help="log to Weights & Biases, too")
+
+
+def _add_tune(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", help="name of an experiment, or a YAML file")
+    parser.add_argument("--search", action="append", default=[], metavar="KEY=SPACE", help="low..high, low..high:log or a,b,c")
+    parser.add_argument("--scheduler", help="random, asha or pbt: short for --set tune.scheduler=…")
+    parser.add_argument("--metric", help="column of progress.csv: short for --set tune.metric=…")
+    parser.add_argument("--trials", type=at_least(1), help="short for --set tune.trials=…")
+    parser.add_argument("--concurrent", type=at_least(1), help="trials at the same time: short for --set tune.concurrent=…")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
+    parser.add_argument("--minutes", type=float, help="minutes a trial: short for --set budget.max_minutes=…")
+    parser.add_argument("--runs", default="runs", help="where the search's folder is made (default: %(default)s)")
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_folder", metavar="RUN", help="folder of the run")
 
 
 def run_train(options: argparse.Namespace) -> int:
@@ -46,15 +79,39 @@ def run_train(options: argparse.Namespace) -> int:
     if options.resume and overrides:
         raise ConfigError("--resume goes on with the run's own config; --set and --minutes are for a new run")
     experiment = None if options.resume else Experiment.load(options.config or options.experiment, overrides)
-    result = train_and_tell(experiment, options.runs, options.resume)
+    result = train_and_tell(experiment, options.runs, options.resume, wandb=options.wandb)
     return 0 if result.finished else INTERRUPTED
 
 
-def train_and_tell(experiment: Any, runs: str, resume: str | None) -> Any:
-    """Train or resume, and say where run and policy lie. Returns the `RunResult`."""
+def train_and_tell(experiment: Any, runs: str, resume: str | None, *, wandb: bool = False) -> Any:
+    """Train or resume, and say where run, policy and report lie. Returns the `RunResult`."""
     from train.run import train
 
-    result = train(experiment, runs_dir=runs, resume=resume, command="procsnake " + " ".join(sys.argv[1:]))
+    command = "procsnake " + " ".join(sys.argv[1:])
+    result = train(experiment, runs_dir=runs, resume=resume, command=command, wandb=wandb)
     if result.finished:
-        print(f"run: {result.path}\npolicy: {result.bundle}")
+        print(f"run: {result.path}\npolicy: {result.bundle}\nreport: {result.path / 'report.html'}")
     return result
+
+
+def run_tune(options: argparse.Namespace) -> int:
+    """`procsnake tune`."""
+    from train.config import Experiment
+    from train.tune import table, tune
+
+    short = {f"tune.{name}": getattr(options, name) for name in ("scheduler", "metric", "trials", "concurrent")}
+    short["budget.max_minutes"] = options.minutes
+    overrides = options.set + [f"{key}={value}" for key, value in short.items() if value is not None]
+    experiment = Experiment.load(options.experiment, overrides).search(options.search)
+    result = tune(experiment, runs_dir=options.runs)
+    print(f"\n{table(result, experiment.tune.metric)}\n\nsearch: {result.path}\nbest experiment: {result.best_config}")
+    print(f"train it: procsnake train --config {result.best_config}")
+    return 0
+
+
+def run_report(options: argparse.Namespace) -> int:
+    """`procsnake report`."""
+    from train.report import write_report
+
+    print(f"written: {write_report(options.run_folder)}")
+    return 0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents import bundle, networks
+from agents.card import Card
 from envs.api import BatchEnv
 from train.config import Experiment
 from train.world import make_world, world_options
@@ -14,28 +17,22 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
+    from agents.policy import Policy
+
 _NETWORK_PREFIX = "network."
 
 
 def build_network(experiment: Experiment, world: BatchEnv) -> torch.nn.Module:
     """A fresh network for `world`. Raises `UnknownNameError` or `ConfigError`."""
     shape, actions = world.single_observation_space.shape, int(world.single_action_space.n)
-    return networks.build(experiment.network.name, shape, actions, **experiment.network.options)
+    network = experiment.policy_network
+    return networks.build(network.name, shape, actions, **network.options)
 
 
-def export_bundle(
-    directory: Path,
-    *,
-    experiment: Experiment,
-    weights: dict[str, np.ndarray],
-    metrics: dict[str, Any],
-    provenance: dict[str, Any],
-    command: str,
-) -> Path:
-    """Write the policy with `weights` (the state of a `train.modules.NetworkModule`) as a bundle, in float32."""
+def network_with(experiment: Experiment, world: BatchEnv, weights: Mapping[str, np.ndarray]) -> torch.nn.Module:
+    """The network with `weights` (the state of a `train.modules.NetworkModule`), float32, on the CPU, in evaluation mode."""
     import torch
 
-    world = make_world({**world_options(experiment), "num_games": 1})
     network = build_network(experiment, world)
     network.load_state_dict(
         {
@@ -44,22 +41,71 @@ def export_bundle(
             if name.startswith(_NETWORK_PREFIX)
         }
     )
+    return network.eval()
+
+
+def checkpointed_weights(checkpoint: Path) -> dict[str, np.ndarray]:
+    """The state of the default module in a run's checkpoint."""
+    from ray.rllib.core.rl_module.rl_module import RLModule
+
+    return RLModule.from_checkpoint(checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy").get_state()
+
+
+def policy_in_memory(experiment: Experiment, weights: Mapping[str, np.ndarray]) -> Policy:
+    """The policy with `weights` as an agent that plays by torch, without any file."""
+    from safetensors.torch import save
+
+    from agents.policy import Policy
+
+    with _single_world(experiment) as world:
+        network = network_with(experiment, world, weights)
+        card = Card.from_dict(_card(experiment, world))
+    state = save({name: tensor.contiguous() for name, tensor in network.state_dict().items()})
+    return Policy(bundle.Bundle(Path(experiment.name), card, b"", state), backend="torch")
+
+
+def export_bundle(
+    directory: Path,
+    *,
+    experiment: Experiment,
+    weights: Mapping[str, np.ndarray],
+    metrics: dict[str, Any],
+    provenance: dict[str, Any],
+    command: str,
+) -> Path:
+    """Write the policy with `weights` (the state of a `train.modules.NetworkModule`) as a bundle, in float32."""
     counters = ("env_steps", "agent_steps", "iteration")
-    card = {
+    with _single_world(experiment) as world:
+        card = {
+            **_card(experiment, world),
+            "steps": {name: int(metrics[name]) for name in counters},
+            "metrics": {name: value for name, value in metrics.items() if name not in counters},
+            "versions": provenance["versions"],
+            "git_commit": provenance["git_commit"],
+            "command": command,
+        }
+        return bundle.export(directory, network=network_with(experiment, world, weights), card=card)
+
+
+@contextmanager
+def _single_world(experiment: Experiment) -> Iterator[BatchEnv]:
+    world = make_world({**world_options(experiment), "num_games": 1})
+    try:
+        yield world
+    finally:
+        world.close()
+
+
+def _card(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
+    """What is known of the policy before it is trained."""
+    return {
         "environment": {"name": experiment.env.name, "options": experiment.env.options},
         **_contracts(experiment, world),
-        "network": {"name": experiment.network.name, "options": experiment.network.options},
+        "network": {"name": experiment.policy_network.name, "options": experiment.policy_network.options},
         "algorithm": experiment.algorithm,
         "config": experiment.to_dict(),
         "seeds": [experiment.seed],
-        "steps": {name: int(metrics[name]) for name in counters},
-        "metrics": {name: value for name, value in metrics.items() if name not in counters},
-        "versions": provenance["versions"],
-        "git_commit": provenance["git_commit"],
-        "command": command,
     }
-    world.close()
-    return bundle.export(directory, network=network.eval(), card=card)
 
 
 def _contracts(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:

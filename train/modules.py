@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.apis import ValueFunctionAPI
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 
 from agents import networks
 
 ACTION_MASK = "action_mask"
 """Column, bool [B, A]: the actions that may be taken."""
+ATOMS, NEXT_ATOMS, TARGET_ATOMS = "atoms", "next_atoms", "target_atoms"
+"""What `QModule` answers in training: `QNetwork.atoms` of the observations, of the next ones, and of these by the target."""
 
 
 def has_fast_bfloat16() -> bool:
@@ -55,3 +58,28 @@ class NetworkModule(TorchRLModule, ValueFunctionAPI):
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:
         return self.rollout(batch[Columns.OBS])[1]
+
+
+class QModule(NetworkModule, InferenceOnlyAPI):
+    """A `q-network` and its target network; `model_config` as for `NetworkModule`. Env runners have no target network."""
+
+    def setup(self) -> None:
+        super().setup()
+        self.target = copy.deepcopy(self.network).requires_grad_(False)
+
+    def get_non_inference_attributes(self) -> list[str]:
+        return ["target"]
+
+    def atoms(self, network: torch.nn.Module, observations: torch.Tensor) -> torch.Tensor:
+        """`QNetwork.atoms` of `network` (this module's own or its target), in the precision that learning uses."""
+        with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.bf16):
+            return network.atoms(observations)
+
+    def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, torch.Tensor]:
+        """`QNetwork.atoms` of the observations, and of the next ones by both networks without gradients."""
+        with torch.no_grad():
+            following = {
+                NEXT_ATOMS: self.atoms(self.network, batch[Columns.NEXT_OBS]),
+                TARGET_ATOMS: self.atoms(self.target, batch[Columns.NEXT_OBS]),
+            }
+        return {ATOMS: self.atoms(self.network, batch[Columns.OBS]), **following}

@@ -14,47 +14,46 @@ import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo import PPO as RLlibPPO
 from ray.rllib.algorithms.ppo import PPOConfig as RLlibPPOConfig
-from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
+from ray.rllib.algorithms.ppo.ppo import (
+    LEARNER_RESULTS_CURR_ENTROPY_COEFF_KEY,
+    LEARNER_RESULTS_CURR_KL_COEFF_KEY,
+    LEARNER_RESULTS_KL_KEY,
+    LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY,
+)
 from ray.rllib.core import ALL_MODULES
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.core.learner.learner import ENTROPY_KEY, POLICY_LOSS_KEY, VF_LOSS_KEY
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
     ENV_RUNNER_SAMPLING_TIMER,
-    EPISODE_LEN_MEAN,
-    EPISODE_RETURN_MEAN,
     LEARNER_RESULTS,
     LEARNER_UPDATE_TIMER,
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
-    NUM_EPISODES,
     SYNCH_WORKER_WEIGHTS_TIMER,
     TIMERS,
 )
 
 from train.allocator import keep_freed_memory
-from train.batch_runner import ADVANTAGES, EPISODE_SUMS, VALUE_TARGETS, BatchEnvRunner
+from train.batch_runner import ADVANTAGES, VALUE_TARGETS, BatchEnvRunner
+from train.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm, configure
 from train.config import Experiment, PPOSettings
-from train.connector import fragments_to_batch
-from train.modules import ACTION_MASK, NetworkModule, has_fast_bfloat16, mask_logits
+from train.modules import ACTION_MASK, NetworkModule, mask_logits
+from train.schedule import value_at
 from train.threads import ThreadTuner
-from train.world import world_options
 
 FRACTION_DONE = "fraction_done"
 """Key of the learner's `timesteps`: how much of the budget is used up, 0..1."""
-LEARNER_SECONDS = "learner_seconds"
-"""Metrics key: wall seconds of an iteration's update."""
-EPISODE_MEANS = "episode_means"
-"""Metrics key: means over the episodes that ended in an iteration, by column of `BatchEnv.drain_episodes`."""
 
 
 class PPOConfig(RLlibPPOConfig):
     """RLlib's PPO configuration on the batched path; `from_experiment` fills it in.
 
     Beyond RLlib's fields, which keep their meaning: `num_minibatches`, `norm_adv`, `clip_vloss`, `target_kl`, `anneal_lr`,
-    `num_threads` as in `PPOSettings`. RLlib's `minibatch_size`, `train_batch_size_per_learner`, `vf_clip_param` and KL
-    penalty are not used.
+    `norm_reward`, `symmetries`, `num_threads` as in `PPOSettings`. `lr` and `entropy_coeff` are a number or knots over agent
+    steps. RLlib's `minibatch_size`, `train_batch_size_per_learner` and `vf_clip_param` are not used.
     """
 
     def __init__(self, algo_class: type | None = None) -> None:
@@ -62,46 +61,31 @@ class PPOConfig(RLlibPPOConfig):
         self.num_minibatches = PPOSettings.num_minibatches
         self.norm_adv, self.clip_vloss = PPOSettings.norm_adv, PPOSettings.clip_vloss
         self.target_kl, self.anneal_lr = PPOSettings.target_kl, PPOSettings.anneal_lr
+        self.norm_reward, self.symmetries = PPOSettings.norm_reward, PPOSettings.symmetries
         self.num_threads = PPOSettings.num_threads
         self.minibatch_size, self.use_kl_loss = None, False
 
     @classmethod
     def from_experiment(cls, experiment: Experiment) -> PPOConfig:
         """The configuration of a run."""
-        settings, network = experiment.ppo, experiment.network
-        bf16 = has_fast_bfloat16() if settings.bf16 is None else settings.bf16
+        settings = experiment.ppo
         config = cls()
-        config.environment(experiment.env.name, env_config=world_options(experiment))
-        config.env_runners(
-            env_runner_cls=BatchEnvRunner,
-            num_env_runners=experiment.num_env_runners,
-            rollout_fragment_length=settings.num_steps,
-            create_env_on_local_worker=False,
-        )
+        configure(config, experiment, runner_class=BatchEnvRunner, module_class=NetworkModule, learner_class=PPOLearner)
         config.training(
             lr=settings.learning_rate,
-            gamma=settings.gamma,
             lambda_=settings.gae_lambda,
             num_epochs=settings.num_epochs,
             clip_param=settings.clip_coef,
             vf_loss_coeff=settings.vf_coef,
             entropy_coeff=settings.ent_coef,
-            grad_clip=settings.max_grad_norm,
-            grad_clip_by="global_norm",
-            learner_class=PPOLearner,
-            learner_connector=fragments_to_batch,
-            add_default_connectors_to_learner_pipeline=False,
+            use_kl_loss=settings.kl_coef > 0,
+            kl_coeff=settings.kl_coef,
+            kl_target=settings.kl_target,
         )
-        config.rl_module(
-            rl_module_spec=RLModuleSpec(
-                module_class=NetworkModule,
-                model_config={"name": network.name, "options": dict(network.options), "bf16": bf16},
-            )
-        )
-        config.debugging(seed=experiment.seed, log_level="ERROR")
         config.num_minibatches = settings.num_minibatches
         config.norm_adv, config.clip_vloss = settings.norm_adv, settings.clip_vloss
         config.target_kl, config.anneal_lr = settings.target_kl, settings.anneal_lr
+        config.norm_reward, config.symmetries = settings.norm_reward, settings.symmetries
         config.num_threads = settings.num_threads
         return config
 
@@ -109,19 +93,18 @@ class PPOConfig(RLlibPPOConfig):
         """Nothing to check: a batch is what one rollout brings, and how many rows were valid isn't known before."""
 
 
-class PPO(RLlibPPO):
+class PPO(BatchedAlgorithm, RLlibPPO):
     """An RLlib `Algorithm`: each iteration plays one fragment on every env runner and learns from it.
 
-    `fraction_done` (0..1) is set by whoever knows the budget; it drives `anneal_lr`.
+    `fraction_done` drives `anneal_lr`.
     """
-
-    fraction_done: float = 0.0
 
     @classmethod
     def get_default_config(cls) -> AlgorithmConfig:
         return PPOConfig()
 
     def training_step(self) -> None:
+        steps_before = self.agent_steps()
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
             fragments, results = synchronous_parallel_sample(
                 worker_set=self.env_runner_group,
@@ -131,14 +114,17 @@ class PPO(RLlibPPO):
             )
         if not fragments:
             return
-        self.metrics.aggregate(results, key=ENV_RUNNER_RESULTS)
-        self._log_episode_means()
+        self._log_played(results)
         env_steps = self.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
         began = time.perf_counter()
         with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
             results = self.learner_group.update(
                 episodes=fragments,
-                timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: env_steps, FRACTION_DONE: self.fraction_done},
+                timesteps={
+                    NUM_ENV_STEPS_SAMPLED_LIFETIME: env_steps,
+                    AGENT_STEPS_BEFORE: steps_before,
+                    FRACTION_DONE: self.fraction_done,
+                },
                 num_epochs=self.config.num_epochs,
             )
         self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, window=1)
@@ -150,41 +136,49 @@ class PPO(RLlibPPO):
                 inference_only=False,
             )
 
-    def _log_episode_means(self) -> None:
-        """Sums and counts add up over env runners, so these are means over every episode and not means of means."""
-        count = self.metrics.peek((ENV_RUNNER_RESULTS, NUM_EPISODES))
-        if not count:
-            return
-        sums = self.metrics.peek((ENV_RUNNER_RESULTS, EPISODE_SUMS))
-        for name, key in (("return", EPISODE_RETURN_MEAN), ("length", EPISODE_LEN_MEAN)):
-            self.metrics.log_value((ENV_RUNNER_RESULTS, key), sums[name] / count, window=1)
-        for name, total in sums.items():
-            self.metrics.log_value((ENV_RUNNER_RESULTS, EPISODE_MEANS, name), total / count, window=1)
 
-
-class PPOLearner(PPOTorchLearner):
+class PPOLearner(TorchLearner):
     """Minibatch epochs over a fragment with the clipped objective."""
 
     def build(self) -> None:
         keep_freed_memory()
         self._threads = ThreadTuner(self.config.num_threads)
+        self._kl_coefs: dict[str, float] = {}
+        self._last_kl: dict[str, torch.Tensor] = {}
         super().build()
 
     def configure_optimizers_for_module(self, module_id: str, config: AlgorithmConfig | None = None) -> None:
         parameters = self.get_parameters(self.module[module_id])
-        optimizer = torch.optim.Adam(parameters, lr=config.lr, eps=1e-5)
-        self.register_optimizer(module_id=module_id, optimizer=optimizer, params=parameters, lr_or_lr_schedule=config.lr)
+        optimizer = torch.optim.Adam(parameters, lr=value_at(config.lr, 0), eps=1e-5)
+        # No schedule of RLlib's: it would be applied after the update, which a resumed run forgets.
+        self.register_optimizer(module_id=module_id, optimizer=optimizer, params=parameters)
 
     def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         super().before_gradient_based_update(timesteps=timesteps)
         self._threads.before_update()
         self._generator = torch.Generator().manual_seed((self.config.seed or 0) + self._weights_seq_no)
+        steps = timesteps[AGENT_STEPS_BEFORE]
+        self._ent_coef = value_at(self.config.entropy_coeff, steps)
+        left = 1 - timesteps[FRACTION_DONE] if self.config.anneal_lr else 1.0
+        for optimizer in self._named_optimizers.values():
+            self._set_optimizer_lr(optimizer, lr=value_at(self.config.lr, steps) * left)
 
     def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         super().after_gradient_based_update(timesteps=timesteps)
-        if self.config.anneal_lr:
-            for optimizer in self._named_optimizers.values():
-                self._set_optimizer_lr(optimizer, lr=self.config.lr * (1 - timesteps[FRACTION_DONE]))
+        if self.config.use_kl_loss:
+            for module_id, kl in self._last_kl.items():
+                measured = self._mean_over_learners(kl)
+                self._kl_coefs[module_id] = adapted_kl_coef(self._kl_coef(module_id), measured, self.config.kl_target)
+
+    def _kl_coef(self, module_id: str) -> float:
+        return self._kl_coefs.setdefault(module_id, self.config.kl_coeff if self.config.use_kl_loss else 0.0)
+
+    def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_state(*args, **kwargs), "kl_coefs": dict(self._kl_coefs)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._kl_coefs = dict(state.get("kl_coefs", {}))
 
     def _create_iterator_if_necessary(self, *, training_data: Any, num_epochs: int = 1, **_: Any) -> Iterator[MultiAgentBatch]:
         """RLlib's hook for what an update goes through: here shuffled minibatches, anew in each epoch.
@@ -217,19 +211,31 @@ class PPOLearner(PPOTorchLearner):
     def compute_loss_for_module(
         self, *, module_id: str, config: PPOConfig, batch: dict[str, Any], fwd_out: dict[str, Any]
     ) -> torch.Tensor:
-        loss, parts = ppo_loss(fwd_out[Columns.ACTION_DIST_INPUTS], fwd_out[Columns.VF_PREDS], batch, config)
+        coefs = {"ent_coef": self._ent_coef, "kl_coef": self._kl_coef(module_id)}
+        logits, values = fwd_out[Columns.ACTION_DIST_INPUTS], fwd_out[Columns.VF_PREDS]
+        loss, parts = ppo_loss(logits, values, batch, config, **coefs)
         self._approx_kl = parts["approx_kl"]
+        parts[LEARNER_RESULTS_CURR_ENTROPY_COEFF_KEY] = self._ent_coef
+        if config.use_kl_loss:
+            self._last_kl[module_id] = parts[LEARNER_RESULTS_KL_KEY]
+            parts[LEARNER_RESULTS_CURR_KL_COEFF_KEY] = coefs["kl_coef"]
         self.metrics.log_dict(parts, key=module_id, window=self.config.num_minibatches * self.config.num_epochs)
         return loss
 
 
 def ppo_loss(
-    logits: torch.Tensor, values: torch.Tensor, batch: dict[str, torch.Tensor], config: PPOConfig
-) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-    """The loss to minimise and its parts, without gradients, for logging.
+    logits: torch.Tensor,
+    values: torch.Tensor,
+    batch: dict[str, torch.Tensor],
+    config: PPOConfig,
+    *,
+    ent_coef: float,
+    kl_coef: float = 0.0,
+) -> tuple[torch.Tensor, dict[str, Any]]:
+    """The loss to minimise and its parts, without gradients, by RLlib's names, for logging.
 
     `logits` [B, A] and `values` [B] are the network's answers now; `batch` holds what was done, expected and masked
-    in the rollout.
+    in the rollout, and for the KL penalty its log-probabilities [B, A], too.
     """
     log_probabilities = torch.log_softmax(mask_logits(logits, batch.get(ACTION_MASK)), -1)
     taken = log_probabilities.gather(1, batch[Columns.ACTIONS].long()[:, None]).squeeze(1)
@@ -251,14 +257,26 @@ def ppo_loss(
 
     # A masked action has probability 0 and a large, finite logarithm: it adds 0.
     entropy = -(log_probabilities.exp() * log_probabilities).sum(-1).mean()
-    loss = policy_loss + config.vf_loss_coeff * value_loss - config.entropy_coeff * entropy
+    loss = policy_loss + config.vf_loss_coeff * value_loss - ent_coef * entropy
     with torch.no_grad():
-        parts = {
-            "policy_loss": policy_loss.detach(),
-            "value_loss": value_loss.detach(),
-            "entropy": entropy.detach(),
+        parts: dict[str, Any] = {
+            POLICY_LOSS_KEY: policy_loss.detach(),
+            VF_LOSS_KEY: value_loss.detach(),
+            ENTROPY_KEY: entropy.detach(),
             "approx_kl": ((ratio - 1) - log_ratio).mean(),
             "clipfrac": ((ratio - 1).abs() > config.clip_param).float().mean(),
-            "explained_variance": 1 - (targets - old_values).var() / targets.var().clamp_min(1e-8),
+            LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY: 1 - (targets - old_values).var() / targets.var().clamp_min(1e-8),
         }
+    if config.use_kl_loss:
+        old = batch[Columns.ACTION_DIST_INPUTS]
+        kl = (old.exp() * (old - log_probabilities)).sum(-1).mean()
+        loss = loss + kl_coef * kl
+        parts[LEARNER_RESULTS_KL_KEY] = kl.detach()
     return loss, parts
+
+
+def adapted_kl_coef(kl_coef: float, kl: float, target: float) -> float:
+    """The weight of the penalty for the next batch (the paper's section 4): doubled or halved if `kl` is 1.5 times off."""
+    if kl > 1.5 * target:
+        return 2 * kl_coef
+    return kl_coef / 2 if kl < target / 1.5 else kl_coef

@@ -13,13 +13,14 @@ from rich.table import Table
 
 _TREND_ITERATIONS = 20
 _PLAIN_SECONDS = 10.0
+_WIN_RATE = "win_rate_vs_"
 
 
 class Progress:
     """Context manager: `status` for phases without numbers, `update` after each iteration, `say` for lines that stay."""
 
-    def __init__(self, *, title: str, stream: TextIO | None = None) -> None:
-        self.console = Console(file=stream or sys.stdout, highlight=False)
+    def __init__(self, *, title: str, stream: TextIO | None = None, quiet: bool = False) -> None:
+        self.console = Console(file=stream or sys.stdout, highlight=False, quiet=quiet)
         self.title = title
         self._live = Live(console=self.console, refresh_per_second=4, transient=True) if self.console.is_terminal else None
         self._returns: deque[float] = deque(maxlen=_TREND_ITERATIONS)
@@ -36,10 +37,14 @@ class Progress:
 
     def status(self, text: str) -> None:
         """What is going on before there are numbers."""
+        if not self.passing(text):
+            self.say(f"{self.title}: {text} …")
+
+    def passing(self, text: str) -> bool:
+        """The same for what comes again and again: only a live panel shows it. True if there is one."""
         if self._live:
             self._live.update(f"{self.title}: {text} …", refresh=True)
-        else:
-            self.say(f"{self.title}: {text} …")
+        return self._live is not None
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -55,7 +60,7 @@ class Progress:
             for name, text in shown.items():
                 table.add_row(name, text)
             self._live.update(table, refresh=True)
-        elif time.monotonic() - self._last_line >= _PLAIN_SECONDS or fraction_done >= 1.0:
+        elif time.monotonic() - self._last_line >= _PLAIN_SECONDS or fraction_done >= 1.0 or "win_rate" in row:
             self._last_line = time.monotonic()
             self.say(" | ".join(f"{name} {text}" for name, text in shown.items()))
 
@@ -67,6 +72,8 @@ def _figures(row: dict[str, Any], fraction_done: float, returns: list[float]) ->
         "steps": f"{row['agent_steps']:,} decisions in {row['env_steps']:,} game steps",
         "speed": f"{row['agent_steps_per_second']:,.0f} decisions/s ({_shares(row)})",
     }
+    rates = [name for name in row if name.startswith(_WIN_RATE)]
+    figures |= {f"won against {name.removeprefix(_WIN_RATE)}": f"{row[name]:.0%}" for name in rates}
     if returns:
         half = len(returns) // 2
         trend = f" ({_mean(returns[half:]) - _mean(returns[:half]):+.3f} lately)" if half else ""
@@ -76,7 +83,8 @@ def _figures(row: dict[str, Any], fraction_done: float, returns: list[float]) ->
 
 
 def _shares(row: dict[str, Any]) -> str:
-    seconds = {name.removeprefix("seconds_"): row[name] for name in row if name.startswith("seconds_")}
+    training = [name for name in row if name.startswith("seconds_") and name != "seconds_evaluation"]
+    seconds = {name.removeprefix("seconds_"): row[name] for name in training}
     total = sum(seconds.values()) or 1.0
     return ", ".join(f"{name} {part / total:.0%}" for name, part in seconds.items())
 

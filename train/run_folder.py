@@ -1,4 +1,7 @@
-"""A run on disk: `config.yaml`, `progress.csv`, TensorBoard events, `checkpoints/`. Nothing is ever seen half-written."""
+"""A run on disk: `config.yaml`, `progress.csv`, TensorBoard events, `checkpoints/`, `bundle/`, `report.html`.
+
+Nothing is ever seen half-written.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,15 @@ import yaml
 from envs.errors import ProcsnakeError
 from train.config import Experiment
 
-CONFIG, CURVE, CHECKPOINTS, EVENTS, BUNDLE, COUNTERS = (
-    "config.yaml", "progress.csv", "checkpoints", "tensorboard", "bundle", "counters.json",
+CONFIG, CURVE, CHECKPOINTS, EVENTS, BUNDLE, COUNTERS, REPORT = (
+    "config.yaml", "progress.csv", "checkpoints", "tensorboard", "bundle", "counters.json", "report.html",
 )  # fmt: skip
+_BEST = "best-"
+
+Save = Callable[[Path], Any]
+"""Writes a checkpoint into an empty folder."""
+Checkpoint = tuple[Path, dict[str, Any]]
+"""The folder of a checkpoint, and the run's counters when it was written."""
 
 
 class RunError(ProcsnakeError):
@@ -48,7 +57,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, runs_dir: Path, experiment: Experiment, note: Mapping[str, Any]) -> RunFolder:
-        """Make `runs_dir/<name>-<time>` with its resolved `config.yaml`, to which `note` (versions, …) is added."""
+        """Make `runs_dir/<name>-<time>`; see `set_up`."""
         stem = f"{experiment.name}-{time.strftime('%Y%m%d-%H%M%S')}"
         with disk_errors(runs_dir):
             runs_dir.mkdir(parents=True, exist_ok=True)
@@ -59,11 +68,16 @@ class RunFolder:
                     break
                 except FileExistsError:
                     continue
-            folder = cls(path)
+        return cls.set_up(path, experiment, note)
+
+    @classmethod
+    def set_up(cls, path: Path, experiment: Experiment, note: Mapping[str, Any]) -> RunFolder:
+        """Write the resolved `config.yaml` with `note` (versions, …) into the folder `path`, which is made if need be."""
+        with disk_errors(path):
+            (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
             text = yaml.safe_dump({**experiment.to_dict(), "run": dict(note)}, sort_keys=False)
-            folder._write(path / CONFIG, text)
-            (path / CHECKPOINTS).mkdir()
-        return folder
+            cls._write(path / CONFIG, text)
+        return cls(path)
 
     @classmethod
     def open(cls, path: Path) -> tuple[RunFolder, Experiment]:
@@ -86,6 +100,11 @@ class RunFolder:
             with open(self.path / CURVE, "ab") as file:
                 file.write(_csv(self._columns, [row], header=False).encode())
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns that `progress.csv` has so far."""
+        return list(self._columns)
+
     def curve(self) -> list[dict[str, str]]:
         """The rows of `progress.csv`, as text."""
         try:
@@ -103,34 +122,67 @@ class RunFolder:
 
     # Checkpoints.
 
-    def save_checkpoint(self, save: Callable[[Path], Any], counters: Mapping[str, Any], keep: int) -> Path:
+    def save_checkpoint(self, save: Save, counters: Mapping[str, Any], keep: int) -> Path:
         """Call `save(folder)` on a hidden folder, add `counters`, then give it its name; keep the newest `keep`."""
-        checkpoints = self.path / CHECKPOINTS
-        target = checkpoints / f"{counters['iteration']:08d}"
         with disk_errors(self.path):
-            fresh = checkpoints / f".{target.name}.part"
-            shutil.rmtree(fresh, ignore_errors=True)
+            target = self._save_as(f"{counters['iteration']:08d}", save, counters)
+            for old in self.checkpoints()[:-keep]:
+                self._remove(old)
+        return target
+
+    def save_best(self, save: Save, counters: Mapping[str, Any]) -> Path:
+        """The same for the best checkpoint; the one before it goes when this one is whole."""
+        with disk_errors(self.path):
+            target = self._save_as(f"{_BEST}{counters['iteration']:08d}", save, counters)
+            for old in self._all_best()[:-1]:
+                self._remove(old)
+        return target
+
+    def _save_as(self, name: str, save: Save, counters: Mapping[str, Any]) -> Path:
+        target = self.path / CHECKPOINTS / name
+        fresh = target.with_name(f".{name}.part")
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
             fresh.mkdir(parents=True)
             save(fresh)
             (fresh / COUNTERS).write_text(json.dumps(dict(counters), indent=2) + "\n")
             _flush(fresh)
-            shutil.rmtree(target, ignore_errors=True)
-            os.replace(fresh, target)
-            for old in self.checkpoints()[:-keep]:
-                # Renamed first: a kill during the removal must not leave a folder that looks like a checkpoint.
-                doomed = old.with_name(f".{old.name}.old")
-                os.replace(old, doomed)
-                shutil.rmtree(doomed, ignore_errors=True)
+        except BaseException:
+            # On a full disk, what could not be finished only takes up room.
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
+        shutil.rmtree(target, ignore_errors=True)
+        os.replace(fresh, target)
         return target
+
+    @staticmethod
+    def _remove(checkpoint: Path) -> None:
+        # Renamed first: a kill during the removal must not leave a folder that looks like a checkpoint.
+        doomed = checkpoint.with_name(f".{checkpoint.name}.old")
+        os.replace(checkpoint, doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
 
     def checkpoints(self) -> list[Path]:
         """Complete checkpoints, oldest first."""
         return sorted(path for path in (self.path / CHECKPOINTS).glob("[0-9]*") if (path / COUNTERS).is_file())
 
-    def newest_checkpoint(self) -> tuple[Path, dict[str, Any]] | None:
+    def newest_checkpoint(self) -> Checkpoint | None:
         """The newest complete checkpoint and its counters."""
-        found = self.checkpoints()
-        return (found[-1], json.loads((found[-1] / COUNTERS).read_text())) if found else None
+        return _last(self.checkpoints())
+
+    def best_checkpoint(self) -> Checkpoint | None:
+        """The checkpoint with the highest value of the experiment's `best_metric`, and its counters."""
+        return _last(self._all_best())
+
+    def _all_best(self) -> list[Path]:
+        return sorted(path for path in (self.path / CHECKPOINTS).glob(f"{_BEST}*") if (path / COUNTERS).is_file())
+
+    def forget_after(self, iteration: int) -> None:
+        """Remove the checkpoints that are later than `iteration`."""
+        with disk_errors(self.path):
+            for checkpoint in self.checkpoints():
+                if int(checkpoint.name) > iteration:
+                    self._remove(checkpoint)
 
     def clean(self) -> None:
         """Remove what a killed session left."""
@@ -142,6 +194,10 @@ class RunFolder:
         part = path.with_name(f".{path.name}.part")
         part.write_text(text, encoding="utf-8")
         os.replace(part, path)
+
+
+def _last(checkpoints: list[Path]) -> Checkpoint | None:
+    return (checkpoints[-1], json.loads((checkpoints[-1] / COUNTERS).read_text())) if checkpoints else None
 
 
 def find_runs(runs_dir: str | os.PathLike[str], experiment: Experiment) -> list[Path]:

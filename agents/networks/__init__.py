@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 __all__ = ["build", "names"]
 
-_NETWORKS = {"mlp": "agents.networks.mlp:MLP", "snake-cnn": "agents.networks.snake_cnn:SnakeCNN"}
+_NETWORKS = {
+    "impala": "agents.networks.impala:Impala",
+    "mlp": "agents.networks.mlp:MLP",
+    "q-network": "agents.networks.q_network:QNetwork",
+    "snake-cnn": "agents.networks.snake_cnn:SnakeCNN",
+}
 
 
 def names() -> list[str]:

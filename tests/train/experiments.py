@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from train.config import Experiment
@@ -18,6 +19,44 @@ def toy(
             "network": {"name": "mlp", "options": {"hidden_sizes": [32]}},
             "ppo": {"learning_rate": 1e-2, "num_steps": 16, "num_threads": 1, **ppo},
             "budget": {"total_agent_steps": steps},
+            "num_env_runners": num_env_runners,
+        }
+    )
+
+
+def best_return(config: Any, iterations: int) -> tuple[float, dict[str, Any]]:
+    """The best mean return of up to `iterations` of the algorithm, which ends early at 0.98, and the last result."""
+    algorithm = config.build_algo()
+    try:
+        best = -math.inf
+        for _ in range(iterations):
+            result = algorithm.train()
+            best = max(best, result["env_runners"].get("episode_return_mean", -math.inf))
+            if best >= 0.98:
+                break
+        return best, result
+    finally:
+        algorithm.stop()
+
+
+def toy_q(
+    world: str, *, algorithm: str = "dqn", num_env_runners: int = 0, options: dict[str, Any] | None = None, **settings: Any
+) -> Experiment:
+    """The same for DQN and APEX."""
+    chosen = {
+        "learning_rate": 5e-3, "num_steps": 4, "num_threads": 1, "train_batch_size": 128, "learning_starts": 500,
+        "replay_capacity": 20_000, "replay_ratio": 2, "target_update_freq": 20, **settings,
+    }  # fmt: skip
+    if algorithm == "dqn":
+        chosen = {"epsilon": [[0, 1.0], [4000, 0.0]], **chosen}
+    return Experiment.from_dict(
+        {
+            "name": world,
+            "algorithm": algorithm,
+            "env": {"name": world, "imports": ["tests.train.worlds"], "options": {"num_games": 64, **(options or {})}},
+            "network": {"name": "mlp", "options": {"hidden_sizes": [32]}},
+            algorithm: chosen,
+            "budget": {"total_agent_steps": 20_000},
             "num_env_runners": num_env_runners,
         }
     )

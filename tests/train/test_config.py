@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from envs.errors import ConfigError, UnknownNameError
 from train.config import Experiment, list_experiments
@@ -58,11 +59,34 @@ def test_unknown_keys_and_names_are_refused_with_the_nearest(override, message):
         "no-equals",
         "name=a/b",
         "ppo.clip_coef=[1]",
+        "ppo.learning_rate=[1]",
+        "ppo.learning_rate=[[0, 1e-3]]",
+        "ppo.learning_rate=[[0, 1e-3], [100, 2]]",
+        "ppo.learning_rate=[[0, 1e-3], [100, fast]]",
+        "ppo.ent_coef=[[10, 0.1], [20, 0.2]]",
+        "ppo.ent_coef=[[0, 0.1], [20, 0.2], [20, 0.1]]",
+        "evaluation={games: 10}",
+        "evaluation={every_minutes: 1, opponents: [random]}",
+        "evaluation={every_minutes: 1, games: 0}",
+        "stop={metric: win_rate, at_least: much}",
     ],
 )
 def test_values_of_the_wrong_type_or_range_are_refused(override):
     with pytest.raises(ConfigError, match=override.split("=")[0].replace(".", r"\.")):
         Experiment.load("battlesnake-ppo", [override])
+
+
+def test_a_section_that_a_run_left_empty_can_be_filled(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(Experiment.load("battlesnake-ppo").to_dict()))
+    assert "evaluation: null" in path.read_text()
+    assert Experiment.load(path, ["evaluation.every_minutes=0.5"]).evaluation.every_minutes == 0.5
+
+
+def test_a_schedule_is_a_number_or_knots():
+    knots = Experiment.load("battlesnake-ppo", ["ppo.learning_rate=[[0, 1e-3], [1e6, 0]]"]).ppo.learning_rate
+    assert knots == [[0.0, 1e-3], [1e6, 0.0]]
+    assert Experiment.load("battlesnake-ppo", ["ppo.ent_coef=1e-2"]).ppo.ent_coef == 0.01
 
 
 def test_a_run_without_an_end_is_refused():

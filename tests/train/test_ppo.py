@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from tests.train.experiments import toy
-from train.ppo import PPOConfig, ppo_loss
+from tests.train.experiments import best_return, toy
+from train.ppo import PPOConfig, adapted_kl_coef, ppo_loss
 
 
-def loss_by_hand(logits, values, batch, c):
-    """Equations 7 and 9 of arXiv 1707.06347 in plain Python, entry by entry, over the actions that the mask allows."""
+def loss_by_hand(logits, values, batch, c, ent_coef, kl_coef):
+    """Equations 7, 8 and 9 of arXiv 1707.06347 in plain Python, entry by entry, over the actions that the mask allows."""
     n = len(values)
     advantages = batch["advantages"]
     if c.norm_adv:
@@ -30,28 +30,40 @@ def loss_by_hand(logits, values, batch, c):
             step = min(max(values[i] - batch["vf_preds"][i], -c.clip_param), c.clip_param)
             error = max(error, (batch["vf_preds"][i] + step - batch["value_targets"][i]) ** 2)
         entropy = -math.fsum(q * math.log(q) for q in p.values())
-        total += -surrogate + c.vf_loss_coeff * 0.5 * error - c.entropy_coeff * entropy
+        old = {k: math.exp(batch["action_dist_inputs"][i][k]) for k in allowed}
+        kl = math.fsum(old[k] * math.log(old[k] / p[k]) for k in allowed)
+        total += -surrogate + c.vf_loss_coeff * 0.5 * error - ent_coef * entropy + kl_coef * kl
     return total / n
 
 
-@pytest.mark.parametrize(("norm_adv", "clip_vloss"), [(False, False), (True, False), (False, True), (True, True)])
-def test_the_loss_equals_the_papers_formula(norm_adv, clip_vloss):
+@pytest.mark.parametrize(
+    ("norm_adv", "clip_vloss", "kl_coef"), [(False, False, 0), (True, False, 0), (False, True, 0.3), (True, True, 1.7)]
+)
+def test_the_loss_equals_the_papers_formula(norm_adv, clip_vloss, kl_coef):
     rng = np.random.default_rng(1)
     n, actions = 64, 4
     mask = rng.random((n, actions)) < 0.6
     mask[:, 0] = True
     taken = np.array([rng.choice(np.flatnonzero(row)) for row in mask])
+    masked = np.where(mask, rng.normal(size=(n, actions)), np.finfo(np.float64).min)
+    old = torch.log_softmax(torch.from_numpy(masked), -1).numpy()
     batch = {
-        "actions": taken, "action_mask": mask, "action_logp": np.log(rng.uniform(0.1, 1, n)), "advantages": rng.normal(size=n),
-        "value_targets": rng.normal(size=n), "vf_preds": rng.normal(size=n),
+        "actions": taken, "action_mask": mask, "action_logp": old[np.arange(n), taken], "advantages": rng.normal(size=n),
+        "value_targets": rng.normal(size=n), "vf_preds": rng.normal(size=n), "action_dist_inputs": old,
     }  # fmt: skip
     logits, values = rng.normal(size=(n, actions)), rng.normal(size=n)
-    config = PPOConfig().training(clip_param=0.2, vf_loss_coeff=0.7, entropy_coeff=0.03)
+    config = PPOConfig().training(clip_param=0.2, vf_loss_coeff=0.7, use_kl_loss=kl_coef > 0)
     config.norm_adv, config.clip_vloss = norm_adv, clip_vloss
     tensors = {name: torch.from_numpy(column) for name, column in batch.items()}
-    loss, parts = ppo_loss(torch.from_numpy(logits), torch.from_numpy(values), tensors, config)
-    assert float(loss) == pytest.approx(loss_by_hand(logits, values, batch, config), abs=1e-6)
+    coefs = {"ent_coef": 0.03, "kl_coef": kl_coef}
+    loss, parts = ppo_loss(torch.from_numpy(logits), torch.from_numpy(values), tensors, config, **coefs)
+    assert float(loss) == pytest.approx(loss_by_hand(logits, values, batch, config, **coefs), abs=1e-6)
     assert 0 < parts["clipfrac"] < 1
+
+
+@pytest.mark.parametrize(("kl", "factor"), [(0.031, 2), (0.029, 1), (0.014, 1), (0.013, 0.5)])
+def test_the_weight_of_the_kl_penalty_is_adapted_as_the_paper_says(kl, factor):
+    assert adapted_kl_coef(0.8, kl, 0.02) == 0.8 * factor
 
 
 def test_masked_logits_get_no_gradient():
@@ -61,45 +73,31 @@ def test_masked_logits_get_no_gradient():
         "action_logp": torch.log(torch.tensor([0.5, 0.5])), "advantages": torch.tensor([1.0, -1.0]),
         "value_targets": torch.zeros(2), "vf_preds": torch.zeros(2),
     }  # fmt: skip
-    loss, _ = ppo_loss(logits, torch.zeros(2), batch, PPOConfig().training(entropy_coeff=0.1))
+    loss, _ = ppo_loss(logits, torch.zeros(2), batch, PPOConfig(), ent_coef=0.1)
     loss.backward()
     assert torch.isfinite(logits.grad).all()
     assert (logits.grad[:, 2] == 0).all()
     assert (logits.grad[:, :2] != 0).any()
 
 
-def best_return(experiment, iterations):
-    algorithm = PPOConfig.from_experiment(experiment).build_algo()
-    try:
-        best = -math.inf
-        for _ in range(iterations):
-            result = algorithm.train()
-            best = max(best, result["env_runners"].get("episode_return_mean", -math.inf))
-            if best >= 0.98:
-                break
-        return best, result
-    finally:
-        algorithm.stop()
-
-
 @pytest.mark.parametrize("bf16", [False, True])
 def test_solves_the_identity_world(one_ray, bf16):
-    assert best_return(toy("identity", bf16=bf16), 30)[0] >= 0.95
+    assert best_return(PPOConfig.from_experiment(toy("identity", bf16=bf16)), 30)[0] >= 0.95
 
 
 def test_solves_the_masked_bandit_where_the_world_refuses_masked_actions(one_ray):
     """Always the best of what is allowed: the ranking 0 < 1 < 2 < 3 must be learned from masked choices alone."""
-    assert best_return(toy("masked-bandit"), 60)[0] >= 0.95
+    assert best_return(PPOConfig.from_experiment(toy("masked-bandit")), 60)[0] >= 0.95
 
 
 def test_solves_the_corridor_whose_rows_end_at_different_times(one_ray):
-    best, result = best_return(toy("corridor", gamma=0.95), 60)
+    best, result = best_return(PPOConfig.from_experiment(toy("corridor", gamma=0.95)), 60)
     assert best >= 0.95
     assert result["env_runners"]["episode_len_mean"] == pytest.approx(10, abs=1)
 
 
 def test_learns_with_a_remote_env_runner(one_ray):
-    best, result = best_return(toy("identity", num_env_runners=1), 40)
+    best, result = best_return(PPOConfig.from_experiment(toy("identity", num_env_runners=1)), 40)
     assert best >= 0.95
     assert result["env_runners"]["num_env_steps_sampled"] == 64 * 16
 
@@ -114,6 +112,59 @@ def test_the_learning_rate_follows_the_budget_and_target_kl_leaves_out_epochs(on
         assert optimizer.param_groups[0]["lr"] == pytest.approx(0.75e-2)
     finally:
         algorithm.stop()
+
+
+def learned(algorithm):
+    """Metrics of the default module after one more iteration, and decisions taken until then."""
+    result = algorithm.train()
+    steps = sum(result["env_runners"]["num_agent_steps_sampled_lifetime"].values())
+    return result["learners"]["default_policy"], steps
+
+
+def test_schedules_go_by_decisions_and_survive_a_restart(one_ray, tmp_path):
+    """Each iteration of the identity world takes 1024 decisions, so these knots are met exactly."""
+    config = PPOConfig.from_experiment(
+        toy("identity", learning_rate=[[0, 1e-2], [2048, 3e-3], [4096, 1e-3]], ent_coef=[[0, 0.5], [1024, 0.5], [3072, 0.25]])
+    )
+    first, second = config.copy().build_algo(), config.copy().build_algo()
+    try:
+        seen = [learned(first) for _ in range(3)]
+        assert [steps for _, steps in seen] == [1024, 2048, 3072]
+        first.save_to_path(str(tmp_path / "checkpoint"))
+        second.restore_from_path(str(tmp_path / "checkpoint"))
+        seen.append(learned(second))
+        assert [m["default_optimizer_learning_rate"] for m, _ in seen] == pytest.approx([1e-2, 6.5e-3, 3e-3, 2e-3], abs=1e-12)
+        assert [m["curr_entropy_coeff"] for m, _ in seen] == pytest.approx([0.5, 0.5, 0.375, 0.25], abs=1e-12)
+    finally:
+        first.stop()
+        second.stop()
+
+
+def test_weight_of_the_kl_penalty_and_scale_of_rewards_are_part_of_a_checkpoint(one_ray, tmp_path):
+    config = PPOConfig.from_experiment(toy("corridor", kl_coef=0.2, kl_target=1e-6, norm_reward=True))
+    first, second = config.copy().build_algo(), config.copy().build_algo()
+    try:
+        weights = [learned(first)[0]["curr_kl_coeff"] for _ in range(3)]
+        assert weights == pytest.approx([0.2, 0.4, 0.8])
+        first.save_to_path(str(tmp_path / "checkpoint"))
+        second.restore_from_path(str(tmp_path / "checkpoint"))
+        state = first.env_runner.get_state()["reward_scaler"]
+        assert state["count"] > 1000
+        assert second.env_runner.get_state()["reward_scaler"] == state
+        assert learned(second)[0]["curr_kl_coeff"] == pytest.approx(1.6)
+    finally:
+        first.stop()
+        second.stop()
+
+
+def test_solves_the_identity_world_with_every_option_at_once(one_ray):
+    options = {"kl_coef": 0.05, "norm_reward": True, "clip_vloss": True, "target_kl": 0.2, "ent_coef": [[0, 0.02], [9000, 0.0]]}
+    assert best_return(PPOConfig.from_experiment(toy("identity", **options)), 60)[0] >= 0.95
+
+
+def test_learns_in_views_that_are_drawn_for_each_decision(one_ray):
+    """Wrongly translated actions would earn 0.25 in the view that is shown half the time."""
+    assert best_return(PPOConfig.from_experiment(toy("symmetric-identity", symmetries=True)), 40)[0] >= 0.95
 
 
 def test_the_same_seed_gives_the_same_numbers(one_ray):

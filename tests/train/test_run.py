@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 from agents import bundle, networks
-from envs.errors import UnknownNameError
+from envs.errors import MissingDependencyError, UnknownNameError
 from tests.train.experiments import toy
 from train.config import Experiment
 from train.run import train
@@ -126,6 +128,107 @@ def test_a_killed_process_leaves_a_run_that_can_be_resumed(one_ray, tmp_path, nu
     assert resumed.metrics["agent_steps"] == counters["agent_steps"] + 1024
     iterations = [int(row["iteration"]) for row in RunFolder(run).curve()]
     assert iterations == list(range(1, counters["iteration"] + 2))
+
+
+def test_a_full_disk_leaves_the_earlier_checkpoint_and_one_line(one_ray, tmp_path):
+    """Files that may not grow are to a writing process what a full disk is."""
+    data = toy("identity", steps=10**9).to_dict() | {"checkpoints": {"every_minutes": 0.0, "keep": 2}}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill_up(row):
+        if row["iteration"] == 2:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+
+    try:
+        with pytest.raises(RunError, match=r"File too large|No space left.*--resume"):
+            train(Experiment.from_dict(data), runs_dir=tmp_path, on_iteration=fill_up)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    (run,) = tmp_path.iterdir()
+    assert sorted(path.name for path in (run / "checkpoints").iterdir()) == ["00000001", "00000002"]
+    assert train(resume=run, on_iteration=lambda row: True).metrics["iteration"] == 3
+
+
+WITHOUT_TIMES = ("minutes", "agent_steps_per_second", "seconds_")
+
+
+def test_the_same_config_gives_the_same_curve(one_ray, tmp_path):
+    data = toy("corridor", steps=10**6, norm_reward=True, kl_coef=0.1, anneal_lr=True).to_dict() | {"seed": 5}
+    ten = {"runs_dir": tmp_path, "on_iteration": lambda row: row["iteration"] == 10}
+    first = train(Experiment.from_dict(data), **ten).path
+    second = train(Experiment.load(first / "config.yaml"), **ten).path
+    other = train(Experiment.load(first / "config.yaml", ["seed=6"]), **ten).path
+
+    def lines(run):
+        return [
+            {name: value for name, value in row.items() if not name.startswith(WITHOUT_TIMES)} for row in RunFolder(run).curve()
+        ]
+
+    assert len(lines(first)) == 10
+    assert lines(first) == lines(second)
+    assert lines(first) != lines(other)
+
+
+def test_a_run_ends_at_its_target_and_exports_the_best_policy(one_ray, tmp_path):
+    data = toy("identity", steps=10**9).to_dict() | {
+        "evaluation": {"every_iterations": 2, "games": 64},
+        "stop": {"metric": "evaluation_return_mean", "at_least": 0.95},
+        "checkpoints": {"every_minutes": 60.0, "best_metric": "evaluation_return_mean"},
+    }
+    result = train(Experiment.from_dict(data), runs_dir=tmp_path)
+    assert result.finished
+    assert result.metrics["evaluation_return_mean"] >= 0.95
+    folder = RunFolder(result.path)
+    rates = [float(row["evaluation_return_mean"] or "nan") for row in folder.curve()]
+    assert [math.isnan(rate) for rate in rates] == [k % 2 == 0 for k in range(len(rates))]
+    assert all(rate < 0.95 for rate in rates[1:-1:2])
+    best, counters = folder.best_checkpoint()
+    assert (best.name, counters["best"]) == (f"best-{len(rates):08d}", max(rates[1::2]))
+    assert bundle.load(result.bundle).card.metrics["best"] == counters["best"]
+    # It stays finished: nothing is trained any more, and what is exported anew knows as much as before.
+    again = train(resume=result.path)
+    assert again.metrics == pytest.approx(result.metrics)
+    assert bundle.load(again.bundle).card.steps == bundle.load(result.bundle).card.steps
+
+
+def test_the_best_checkpoint_is_kept_while_the_policy_gets_worse(one_ray, tmp_path):
+    """A learning rate that explodes: the best policy is not the last, and it is the one that is exported."""
+    import onnxruntime
+
+    data = toy("identity", steps=20 * 1024, learning_rate=[[0, 1e-2], [12_000, 1e-2], [13_000, 1.0]]).to_dict()
+    data |= {"evaluation": {"every_iterations": 1, "games": 256}, "checkpoints": {"best_metric": "evaluation_return_mean"}}
+    result = train(Experiment.from_dict(data), runs_dir=tmp_path)
+    rates = [float(row["evaluation_return_mean"]) for row in RunFolder(result.path).curve()]
+    assert rates[-1] < max(rates)
+    assert RunFolder(result.path).best_checkpoint()[1]["best"] == max(rates)
+    seen = np.eye(4, dtype=np.uint8)[:, None, None, :] * 255
+    session = onnxruntime.InferenceSession(bundle.load(result.bundle).onnx)
+    right = session.run(["logits"], {"observations": seen})[0].argmax(axis=1) == np.arange(4)
+    assert right.mean() >= max(rates) - 0.1
+
+
+def test_a_metric_that_does_not_exist_is_refused_with_the_nearest(one_ray, tmp_path):
+    data = toy("identity").to_dict() | {"stop": {"metric": "policy_los", "at_least": 0.0}}
+    with pytest.raises(UnknownNameError, match="Did you mean 'policy_loss'"):
+        train(Experiment.from_dict(data), runs_dir=tmp_path)
+
+
+def test_events_can_be_read_by_tensorboard(one_ray, tmp_path):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+
+    run = train(toy("identity", steps=10_240), runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 3).path
+    train(resume=run, on_iteration=lambda row: row["iteration"] == 5)
+    events = accumulator.EventAccumulator(str(run / "tensorboard"))
+    events.Reload()
+    shown = [(event.step, event.value) for event in events.Scalars("entropy")]
+    assert shown == [(k, pytest.approx(float(row["entropy"]))) for k, row in enumerate(RunFolder(run).curve(), 1)]
+
+
+def test_wandb_is_asked_for_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(MissingDependencyError, match="pip install wandb"):
+        train(toy("identity"), runs_dir=tmp_path, wandb=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_mistakes_are_found_before_anything_is_written(tmp_path):

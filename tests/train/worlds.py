@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 import envs
 from envs.api import BatchEnv
+from train.symmetry import Views
 
 
 class ToyWorld(BatchEnv):
@@ -61,6 +63,15 @@ class IdentityWorld(ToyWorld):
         self.final_observations[:] = self.observations
         self._book(self.valid)
         self._show(np.arange(self.num_envs))
+
+
+class SymmetricIdentityWorld(IdentityWorld):
+    """The same, and it may be shown with its planes in reverse."""
+
+    def __init__(self, **options: int) -> None:
+        super().__init__(**options)
+        every = np.arange(self.single_action_space.n)
+        self.views = Views((lambda shown: shown, lambda shown: shown[..., ::-1]), np.stack([every, every[::-1]]))
 
 
 class MaskedBandit(ToyWorld):
@@ -131,6 +142,63 @@ class Corridor(ToyWorld):
         self.observations[~self.valid] = self.rng.integers(0, 256, (int((~self.valid).sum()), 1, 1, self.length + 1))
 
 
+class CountingWorld(ToyWorld):
+    """Each row shows a number, one more at every step, from a start that no other world has; a step pays number % 7.
+
+    Episodes end after every 10th number, and are cut off after every 25th. Experience that was put together wrongly shows.
+    """
+
+    def __init__(self, *, num_games: int = 8) -> None:
+        super().__init__(num_games=num_games, rows_per_game=1, planes=8, num_actions=2)
+
+    def restart(self, seed: int | None = None) -> None:
+        # Not by the seed: a restarted env runner gets the same one.
+        self.numbers = np.random.default_rng().integers(0, 1 << 60, self.num_envs)
+        super().restart(seed)
+
+    def _show(self, rows: np.ndarray) -> None:
+        self.observations[rows, 0, 0] = self.numbers[rows, None].view(np.uint8)
+
+    def advance(self, actions: np.ndarray) -> None:
+        self.rewards[:] = self.numbers % 7
+        self.terminated[:] = self.numbers % 10 == 0
+        self.truncated[:] = ~self.terminated & (self.numbers % 25 == 0)
+        self._book(self.valid)
+        self.numbers += 1
+        self._show(np.arange(self.num_envs))
+        self.final_observations[:] = self.observations
+
+
+class CartPole(ToyWorld):
+    """Gymnasium's CartPole-v1, many at once."""
+
+    def __init__(self, *, num_games: int = 8) -> None:
+        super().__init__(num_games=num_games, rows_per_game=1, planes=1, num_actions=2)
+        self.games = [gymnasium.make("CartPole-v1") for _ in range(num_games)]
+        BatchEnv.__init__(
+            self, num_games=num_games, rows_per_game=1, observation_space=self.games[0].observation_space,
+            action_space=Discrete(2),
+        )  # fmt: skip
+
+    def restart(self, seed: int | None = None) -> None:
+        for row, game in enumerate(self.games):
+            self.observations[row], _ = game.reset(seed=None if seed is None else (seed + row) % (1 << 31))
+        self.returns[:] = self.lengths[:] = 0
+        self.valid[:] = True
+
+    def advance(self, actions: np.ndarray) -> None:
+        for row, game in enumerate(self.games):
+            seen, self.rewards[row], self.terminated[row], truncated, _ = game.step(int(actions[row]))
+            self.truncated[row] = truncated and not self.terminated[row]
+            self.observations[row] = self.final_observations[row] = seen
+            if self.terminated[row] or truncated:
+                self.observations[row], _ = game.reset()
+        self._book(self.valid)
+
+
 envs.register("identity", IdentityWorld)
+envs.register("counting", CountingWorld)
+envs.register("cart-pole", CartPole)
+envs.register("symmetric-identity", SymmetricIdentityWorld)
 envs.register("masked-bandit", MaskedBandit)
 envs.register("corridor", Corridor)

@@ -35,7 +35,7 @@ def test_shapes_types_and_the_onnx_form(name, shape):
     np.testing.assert_allclose(again[1], values.numpy(), atol=1e-4)
 
 
-@pytest.mark.parametrize("name", networks.names())
+@pytest.mark.parametrize("name", [name for name in networks.names() if name != "q-network"])
 def test_scales_multiply_the_planes(name):
     """A network with scales s on x equals one with scales 1 on s * x."""
     scales = [0.5, 2.0, 4.0]

@@ -1,0 +1,108 @@
+"""Any of the networks with heads for Q-learning: dueling, distributional, noisy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.functional import linear
+
+from agents import networks
+from agents.networks.layers import orthogonal
+
+
+class QNetwork(nn.Module):
+    """The network `body` (options `body_options`) with heads for Q values in place of its own.
+
+    forward: observations [B, …] → (Q values float32 [B, A], the highest of each row float32 [B]), so the greedy policy is the
+    argmax, as it is for logits.
+
+    `dueling`: Q = V + A - mean A (Wang et al. 2016, arXiv 1511.06581). `num_atoms` > 1: the distribution of returns on so many
+    atoms from `v_min` to `v_max`, Q is its mean (C51: Bellemare et al. 2017, arXiv 1707.06887). `noisy`: weights of the heads
+    with learned noise of initial size `sigma0` (Fortunato et al. 2018, arXiv 1706.10295), which is 0 until `draw_noise`.
+    """
+
+    support: torch.Tensor
+
+    def __init__(
+        self,
+        observation_shape: tuple[int, ...],
+        num_actions: int,
+        *,
+        body: str = "mlp",
+        body_options: Mapping[str, Any] | None = None,
+        dueling: bool = True,
+        num_atoms: int = 1,
+        v_min: float = -1.0,
+        v_max: float = 1.0,
+        noisy: bool = False,
+        sigma0: float = 0.5,
+    ) -> None:
+        super().__init__()
+        if num_atoms < 1 or (num_atoms > 1 and v_min >= v_max):
+            raise ValueError(f"num_atoms {num_atoms} from v_min {v_min} to v_max {v_max} are no distribution")
+        self.body = networks.build(body, observation_shape, num_actions, **(body_options or {}))
+        features = self.body.heads.actor.in_features
+        self.body.heads = nn.Identity()
+        self.num_actions, self.num_atoms = num_actions, num_atoms
+
+        def head(outputs: int) -> nn.Module:
+            return NoisyLinear(features, outputs, sigma0) if noisy else orthogonal(nn.Linear(features, outputs), 0.01)
+
+        self.advantage = head(num_actions * num_atoms)
+        self.value = head(num_atoms) if dueling else None
+        self.register_buffer("support", torch.linspace(v_min, v_max, num_atoms), persistent=False)
+
+    def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        values = q_values(self.atoms(observations), self.support)
+        return values, values.max(-1).values
+
+    def atoms(self, observations: torch.Tensor) -> torch.Tensor:
+        """float32 [B, A, num_atoms]: logits of the distribution of returns; with one atom the Q values themselves."""
+        features = self.body(observations)
+        # Float32 also under autocast: differences between actions are small, and so are these layers.
+        with torch.autocast(features.device.type, enabled=False):
+            features = features.float()
+            atoms = self.advantage(features).reshape(-1, self.num_actions, self.num_atoms)
+            if self.value is None:
+                return atoms
+            return self.value(features)[:, None, :] + atoms - atoms.mean(1, keepdim=True)
+
+    def draw_noise(self, generator: torch.Generator | None = None) -> None:
+        """New noise for the heads, if they are noisy."""
+        for layer in (self.advantage, self.value):
+            if isinstance(layer, NoisyLinear):
+                layer.draw_noise(generator)
+
+
+def q_values(atoms: torch.Tensor, support: torch.Tensor) -> torch.Tensor:
+    """Expected returns [B, A] from `QNetwork.atoms` [B, A, N] on the atoms of `support` [N]."""
+    return atoms.squeeze(-1) if len(support) == 1 else atoms.softmax(-1) @ support
+
+
+class NoisyLinear(nn.Module):
+    """A linear layer whose weights are mean + sigma · noise; factorised Gaussian noise, initialised as in section 3.2."""
+
+    noise_in: torch.Tensor
+    noise_out: torch.Tensor
+
+    def __init__(self, inputs: int, outputs: int, sigma0: float) -> None:
+        super().__init__()
+        bound = inputs**-0.5
+        self.weight = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
+        self.weight_sigma = nn.Parameter(torch.full((outputs, inputs), sigma0 * bound))
+        self.bias_sigma = nn.Parameter(torch.full((outputs,), sigma0 * bound))
+        self.register_buffer("noise_in", torch.zeros(inputs), persistent=False)
+        self.register_buffer("noise_out", torch.zeros(outputs), persistent=False)
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        weight = self.weight + self.weight_sigma * torch.outer(self.noise_out, self.noise_in)
+        return linear(features, weight, self.bias + self.bias_sigma * self.noise_out)
+
+    def draw_noise(self, generator: torch.Generator | None = None) -> None:
+        for noise in (self.noise_in, self.noise_out):
+            drawn = torch.randn(noise.shape, generator=generator, device=noise.device)
+            noise.copy_(drawn.sign() * drawn.abs().sqrt())

@@ -1,0 +1,354 @@
+"""How fast training is: `python -m tests.benchmarks.trainers [--quick] [--json]`.
+
+PPO on the batched path beside RLlib's own PPO, single-agent and multi-agent, in one process by turns: the same engine, network,
+precision and settings, one torch thread. 11×11, 4 snakes. Without actions that are certain death, which for RLlib's own the
+adapters put right. Rates count the steps of living snakes; RLlib's own single-agent path can't skip the dead ones, which wait
+for the end of their game.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+from ray.rllib.algorithms.ppo import PPOConfig as StockPPOConfig
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
+from ray.tune.registry import register_env
+
+from agents import networks
+from envs.battlesnake import BattlesnakeVectorEnv
+from tests.benchmarks.measure import machine
+from train.allocator import keep_freed_memory
+from train.batch_runner import ADVANTAGES, VALUE_TARGETS
+from train.config import Experiment
+from train.modules import NetworkModule, has_fast_bfloat16
+from train.ppo import PPOConfig, ppo_loss
+from train.ray_runtime import running_ray
+
+OBSERVATION = {"view": "window", "radius": 5, "rotate": True}
+STEPS, EPOCHS, MINIBATCHES = 32, 2, 8
+NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {"tiny MLP": ("mlp", {"hidden_sizes": [32]}), "snake CNN": ("snake-cnn", {})}
+
+
+class StockVectorEnv(VectorEnv):
+    """The engine for RLlib's single-agent runner: one environment a snake, waiting snakes included."""
+
+    metadata = BattlesnakeVectorEnv.metadata
+
+    def __init__(self, num_games: int) -> None:
+        self.games = BattlesnakeVectorEnv(num_games=num_games, observation=OBSERVATION)
+        self.num_envs = self.games.num_envs
+        self.observation_space, self.action_space = self.games.observation_space, self.games.action_space
+        self.single_observation_space = self.games.single_observation_space
+        self.single_action_space = self.games.single_action_space
+        self.living = self.rows = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        self.games.restart(seed)
+        return self.games.observations.copy(), {}
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        games = self.games
+        self.living += int(np.count_nonzero(games.valid))
+        self.rows += self.num_envs
+        games.advance(allowed(games, actions))
+        games.drain_episodes()
+        return games.observations.copy(), games.rewards.copy(), games.terminated.copy(), games.truncated.copy(), {}
+
+
+class StockMultiAgentEnv(MultiAgentEnv):
+    """One game of the engine for RLlib's multi-agent runner."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        super().__init__()
+        self.game = BattlesnakeVectorEnv(num_games=1, observation=OBSERVATION, seed=options.get("seed"))
+        self.possible_agents = [f"snake_{slot}" for slot in range(self.game.num_envs)]
+        self.agents = list(self.possible_agents)
+        self.observation_spaces = dict.fromkeys(self.possible_agents, self.game.single_observation_space)
+        self.action_spaces = dict.fromkeys(self.possible_agents, self.game.single_action_space)
+        self.game.restart()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        # The engine has begun the next game already.
+        return self._shown(self.game.observations, self.game.valid), {}
+
+    def step(self, action_dict: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+        game = self.game
+        acted = game.valid.copy()
+        actions = np.array([action_dict.get(agent, 0) for agent in self.possible_agents])
+        game.advance(allowed(game, actions))
+        over = bool(game.drain_episodes()["game_over"].any())
+        ended = game.terminated | game.truncated
+        shown = self._shown(game.final_observations, ended) | ({} if over else self._shown(game.observations, game.valid))
+        by_agent = [(agent, row) for row, agent in enumerate(self.possible_agents) if acted[row]]
+        return (
+            shown,
+            {agent: float(game.rewards[row]) for agent, row in by_agent},
+            {agent: bool(game.terminated[row]) for agent, row in by_agent} | {"__all__": over},
+            {agent: bool(game.truncated[row]) for agent, row in by_agent} | {"__all__": False},
+            {},
+        )
+
+    def _shown(self, observations: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
+        return {self.possible_agents[row]: observations[row].copy() for row in np.flatnonzero(rows)}
+
+
+def allowed(games: BattlesnakeVectorEnv, actions: np.ndarray) -> np.ndarray:
+    """The actions, but an allowed one in place of each that is certain death."""
+    mask = games.action_mask
+    return np.where(mask[np.arange(len(actions)), actions], actions, mask.argmax(axis=1))
+
+
+def batched(network: str, num_games: int) -> PPOConfig:
+    """Ours."""
+    name, options = NETWORKS[network]
+    return PPOConfig.from_experiment(
+        Experiment.from_dict(
+            {
+                "name": "benchmark",
+                "env": {"name": "battlesnake", "options": {"num_games": num_games, "observation": OBSERVATION}},
+                "network": {"name": name, "options": options},
+                "ppo": {"num_steps": STEPS, "num_epochs": EPOCHS, "num_minibatches": MINIBATCHES, "num_threads": 1},
+                "budget": {"max_minutes": 1},
+            }
+        )
+    )
+
+
+def stock(network: str, num_games: int, *, multi_agent: bool = False) -> StockPPOConfig:
+    """RLlib's own PPO with the same settings."""
+    name, options = NETWORKS[network]
+    model = {"name": name, "options": options, "bf16": has_fast_bfloat16()}
+    rows = num_games * 4
+    config = StockPPOConfig()
+    config.environment("snakes", env_config={"num_games": num_games})
+    config.env_runners(
+        num_env_runners=0,
+        num_envs_per_env_runner=rows,
+        rollout_fragment_length=STEPS,
+        gym_env_vectorize_mode="vector_entry_point",
+    )
+    config.training(
+        train_batch_size_per_learner=rows * STEPS,
+        minibatch_size=rows * STEPS // MINIBATCHES,
+        num_epochs=EPOCHS,
+        lr=2.5e-4,
+        vf_loss_coeff=0.25,  # of the whole squared error, where ours is of half of it
+        vf_clip_param=float("inf"),
+        entropy_coeff=0.01,
+        clip_param=0.2,
+        use_kl_loss=False,
+        grad_clip=0.5,
+        grad_clip_by="global_norm",
+    )
+    spec = RLModuleSpec(module_class=NetworkModule, model_config=model)
+    config.rl_module(rl_module_spec=spec)
+    if multi_agent:
+        config.environment("snake-games")
+        config.env_runners(num_envs_per_env_runner=num_games, gym_env_vectorize_mode="sync")
+        config.multi_agent(policies={"shared"}, policy_mapping_fn=lambda *_, **__: "shared")
+        config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={"shared": spec}))
+    config.debugging(seed=0, log_level="ERROR")
+    return config
+
+
+@dataclass
+class Measured:
+    """Agent steps, CPU seconds and wall seconds of several rounds."""
+
+    steps: list[int] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+
+    def time(self, work: Callable[[], int]) -> None:
+        """One round."""
+        cpu, wall = time.process_time(), time.perf_counter()
+        self.steps.append(work())
+        self.cpu.append(time.process_time() - cpu)
+        self.wall.append(time.perf_counter() - wall)
+
+    @property
+    def per_cpu_s(self) -> float:
+        return statistics.median(s / t for s, t in zip(self.steps, self.cpu, strict=True))
+
+    @property
+    def per_wall_s(self) -> float:
+        return statistics.median(s / t for s, t in zip(self.steps, self.wall, strict=True))
+
+
+def sampled_steps(runner: Any, **arguments: Any) -> Callable[[], int]:
+    """Work: one rollout, without learning."""
+
+    def work() -> int:
+        steps = sum(episode.agent_steps() for episode in runner.sample(**arguments))
+        # Else they would count as steps of the next iteration of training.
+        runner.get_metrics()
+        return steps
+
+    return work
+
+
+def trained_steps(algorithm: Any, results: list[dict[str, Any]]) -> Callable[[], int]:
+    """Work: one iteration of training."""
+
+    def work() -> int:
+        results.append(algorithm.train())
+        return int(sum(results[-1]["env_runners"]["num_agent_steps_sampled"].values()))
+
+    return work
+
+
+def living_steps(algorithm: Any, work: Callable[[], int]) -> Callable[[], int]:
+    """The same work, counted without the snakes that wait."""
+    adapter = algorithm.env_runner.env.unwrapped
+
+    def counted() -> int:
+        before = adapter.living
+        work()
+        return adapter.living - before
+
+    return counted
+
+
+def arithmetic(network: str, rows: int, size: int) -> tuple[Callable[[], int], Callable[[], int]]:
+    """Work: the network alone, in batches as training has them: the forward pass of rollouts (`rows`), and `EPOCHS` times
+    forward, loss, backward, clipping and Adam (`size`)."""
+    name, options = NETWORKS[network]
+    space = BattlesnakeVectorEnv(num_games=1, observation=OBSERVATION).single_observation_space
+    built = networks.build(name, space.shape, 3, **options)
+    # Nothing moves: trained on one batch for long, gradients would become denormal numbers, which are slow.
+    optimizer = torch.optim.Adam(built.parameters(), lr=0.0, eps=1e-5)
+    random = torch.Generator().manual_seed(0)
+    seen = torch.randint(0, 20, (max(rows, size), *space.shape), generator=random).to(torch.uint8)
+    noise, as_drawn = torch.randn(size, generator=random), torch.full((size,), -math.log(3))
+    batch = {
+        Columns.ACTIONS: torch.zeros(size, dtype=torch.int64), Columns.ACTION_LOGP: as_drawn,
+        ADVANTAGES: noise, VALUE_TARGETS: noise, Columns.VF_PREDS: noise,
+    }  # fmt: skip
+    config = PPOConfig()
+
+    def forward(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        with torch.autocast("cpu", torch.bfloat16, enabled=has_fast_bfloat16()):
+            return built(seen[:count])
+
+    def inference() -> int:
+        with torch.inference_mode():
+            for _ in range(STEPS):
+                forward(rows)
+        return rows * STEPS
+
+    def learning() -> int:
+        for _ in range(EPOCHS * MINIBATCHES):
+            optimizer.zero_grad(set_to_none=True)
+            ppo_loss(*forward(size), batch, config, ent_coef=0.01)[0].backward()
+            torch.nn.utils.clip_grad_norm_(built.parameters(), 0.5)
+            optimizer.step()
+        return size * MINIBATCHES
+
+    return inference, learning
+
+
+def compare(network: str, num_games: int, rounds: int) -> dict[str, float]:
+    """Print one network's table; returns its figures."""
+    rows, few = num_games * 4, max(1, num_games // 4)
+    ours, theirs = batched(network, num_games).build_algo(), stock(network, num_games).build_algo()
+    games = stock(network, few, multi_agent=True).build_algo()
+    results: list[dict[str, Any]] = []
+    alive = ours.env_runner.sample()[0].agent_steps() // STEPS
+    inference, learning = arithmetic(network, alive, alive * STEPS // MINIBATCHES)
+    work = {
+        ("sampling", "batched"): sampled_steps(ours.env_runner),
+        ("sampling", "stock"): living_steps(theirs, sampled_steps(theirs.env_runner, num_timesteps=rows * STEPS)),
+        ("sampling", "stock multi-agent"): sampled_steps(games.env_runner, num_timesteps=few * STEPS),
+        ("training", "batched"): trained_steps(ours, results),
+        ("training", "stock"): living_steps(theirs, trained_steps(theirs, [])),
+        ("training", "stock multi-agent"): trained_steps(games, []),
+        ("arithmetic", "inference"): inference,
+        ("arithmetic", "learning"): learning,
+    }
+    measured = {name: Measured() for name in work}
+    torch.set_num_threads(1)
+    for task in work.values():
+        task()
+    for _ in range(rounds):
+        for name, task in work.items():
+            measured[name].time(task)
+    adapter = theirs.env_runner.env.unwrapped
+    print(f"  of the rows that RLlib's single-agent path steps, {adapter.living / adapter.rows:.0%} are living snakes")
+    for algorithm in (ours, theirs, games):
+        algorithm.stop()
+    key = network.replace(" ", "_").lower()
+    figures = _show_rates(key, measured)
+    _show_breakdown(results[-rounds:], sum(measured["training", "batched"].steps))
+    own = sum(1 / measured["arithmetic", part].per_cpu_s for part in ("inference", "learning"))
+    spent = 1 / measured["training", "batched"].per_cpu_s
+    print(
+        f"  the network's own arithmetic: {1e6 * own:.1f} of {1e6 * spent:.1f} CPU-µs a step, a factor of {spent / own:.2f}\n"
+    )
+    return {**figures, f"{key}_times_the_networks_own_arithmetic": spent / own}
+
+
+def _show_rates(key: str, measured: dict[tuple[str, str], Measured]) -> dict[str, float]:
+    figures = {}
+    for (what, who), m in measured.items():
+        if what == "arithmetic":
+            continue
+        name = f"{key}_{what}_{who}".replace(" ", "_").replace("-", "_")
+        figures[f"{name}_per_cpu_s"] = m.per_cpu_s
+        line = f"{f'  {what}, {who}':<32} {m.per_cpu_s:>9,.0f} steps/CPU-s {m.per_wall_s:>9,.0f} steps/s"
+        if who != "batched":
+            ours = measured[what, "batched"]
+            figures[f"{name}_ratio"] = ours.per_cpu_s / m.per_cpu_s
+            by_wall = ours.per_wall_s / m.per_wall_s
+            line += f"   batched: {ours.per_cpu_s / m.per_cpu_s:5.1f} × by CPU, {by_wall:5.1f} × by wall time"
+        print(line, flush=True)
+    return figures
+
+
+def _show_breakdown(results: list[dict[str, Any]], steps: int) -> None:
+    seconds = {
+        phase: sum(result["env_runners"]["phase_seconds"][phase] for result in results)
+        for phase in ("env", "inference", "collation")
+    }
+    seconds["learner"] = sum(result["learner_seconds"] for result in results)
+    parts = ", ".join(f"{phase} {1e6 * spent / steps:.1f}" for phase, spent in seconds.items())
+    print(f"  batched, wall-µs a step: {parts}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer games and rounds; about a minute")
+    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
+    options = parser.parse_args()
+    num_games, rounds = (32, 2) if options.quick else (128, 5)
+    keep_freed_memory()
+    figures: dict[str, float] = {}
+    print("procsnake trainers", machine(), f"{num_games} games, {rounds} rounds")
+    with running_ray(num_cpus=1):
+        register_env("snakes", lambda config: StockVectorEnv(config["num_games"]))
+        register_env("snake-games", StockMultiAgentEnv)
+        for network in NETWORKS:
+            print(network, flush=True)
+            figures |= compare(network, num_games, rounds)
+    if options.json:
+        print(json.dumps({**figures, "machine": machine(), "time": time.strftime("%Y-%m-%d")}))
+
+
+if __name__ == "__main__":
+    os.environ["RLLIB_TEST_NO_TF_IMPORT"] = "1"
+    logging.getLogger("ray.rllib").setLevel(logging.ERROR)
+    main()

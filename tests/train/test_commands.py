@@ -1,0 +1,73 @@
+"""The commands of this floor as a user calls them: exit codes, one-line errors, what is printed."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import yaml
+
+import procsnake
+from tests.train.experiments import toy
+from train.run import train
+
+
+def run(capsys, *arguments) -> tuple[int, str, str]:
+    """Exit code, stdout, stderr."""
+    try:
+        code = procsnake.main(arguments)
+    except SystemExit as ending:
+        code = ending.code
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+@pytest.fixture
+def experiment(tmp_path):
+    path = tmp_path / "experiment.yaml"
+    path.write_text(yaml.safe_dump(toy("identity", steps=2048).to_dict()))
+    return str(path)
+
+
+def test_a_report_is_written_anew(one_ray, capsys, tmp_path):
+    path = train(toy("identity", steps=10_240), runs_dir=tmp_path, on_iteration=lambda row: True).path
+    (path / "report.html").unlink()
+    capsys.readouterr()
+    assert run(capsys, "report", str(path))[:2] == (0, f"written: {path / 'report.html'}\n")
+    assert (path / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("report", "nowhere"), "nowhere is no run"),
+        (("tune", "battlesnake-ppo"), "--search"),
+        (("tune", "battlesnake-ppo", "--search", "ppo.gama=0.9,0.99"), "Did you mean 'ppo.gamma'"),
+        (("tune", "battlesnake-ppo", "--search", "ppo.gamma=0.9,0.99", "--scheduler", "ahsa"), "Did you mean 'asha'"),
+        (("tune", "battlesnake-ppo", "--trials", "0"), "0 is less than 1"),
+        (("train", "battlesnake-ppo", "--set", "evaluation={every_minutes: 1, opponents: [[flod]]}"), "Did you mean 'flood'"),
+        (("train", "battlesnake-ppo", "--set", "ppo.learning_rate=[[5, 1]]"), "ppo.learning_rate"),
+    ],
+)
+def test_mistakes_are_one_line(capsys, arguments, message):
+    code, _, error = run(capsys, *arguments)
+    # The engine may have to be compiled first, which is a line of its own.
+    assert code == 2
+    assert message in error.splitlines()[-1]
+    assert "Traceback" not in error
+
+
+def test_wandb_that_is_not_installed_is_one_line(capsys, monkeypatch, experiment, tmp_path):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    code, _, error = run(capsys, "train", "--config", experiment, "--wandb", "--runs", str(tmp_path / "runs"))
+    assert (code, error.count("\n")) == (2, 1)
+    assert "pip install wandb" in error
+
+
+@pytest.mark.long
+def test_a_search_prints_its_table_and_how_to_go_on(one_ray, capsys, tmp_path, experiment):
+    runs = str(tmp_path / "runs")
+    code, out, _ = run(capsys, "tune", experiment, "--search", "ppo.learning_rate=1e-5,1e-2", "--trials", "2", "--runs", runs)
+    assert code == 0
+    assert out.count("trial ") == 2
+    assert "procsnake train --config" in out

@@ -1,0 +1,292 @@
+"""Distributed prioritised experience replay (Ape-X: Horgan et al. 2018, arXiv 1803.00933): configuration, env runner, replay
+shard and the learner's loop; targets, loss and learner are those of `train.dqn`.
+
+Env runners push rollouts with first priorities straight to their replay shard, which draws batches for the learner and takes
+new priorities back. Nobody waits for anybody but to keep `replay_ratio`.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+import numpy as np
+import ray
+import torch
+from ray.exceptions import RayError
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+from ray.rllib.env.env_runner_state_server import EnvRunnerStateServer
+from ray.rllib.utils.actor_manager import FaultAwareApply, FaultTolerantActorManager
+from ray.rllib.utils.metrics import LEARNER_RESULTS, SYNCH_WORKER_WEIGHTS_TIMER, TIMERS, WEIGHTS_SEQ_NO
+
+from train.batched_algorithm import LEARNER_SECONDS
+from train.config import APEXSettings
+from train.dqn import DQN, DQNConfig
+from train.n_step import GOES_ON, TERMINATED, TRUNCATED, later, n_step_returns
+from train.q_runner import QRunner
+from train.replay_buffer import CELLS, STAMPS, ReplayBuffer, Rollout
+from train.schedule import value_at
+
+_PLAY, _SAMPLE = "play", "sample"
+_REQUESTS_IN_FLIGHT = 2
+_SECONDS_AN_ITERATION = 1.0
+_PATIENCE = 0.01
+
+
+class APEXRunner(QRunner):
+    """Explores by its place on the ladder of epsilons, works out first priorities, and pushes rollouts to a replay shard."""
+
+    def make_env(self) -> None:
+        super().make_env()
+        games = np.arange(self.env.num_games) + max(0, self.worker_index - 1) * self.env.num_games
+        total = max(1, self.config.num_env_runners) * self.env.num_games
+        ladder = ladder_epsilons(total, self.config.epsilon_base, self.config.epsilon_exponent)[games]
+        self.epsilons = np.repeat(ladder, self.env.rows_per_game).astype(np.float32)
+        self._tail: dict[str, np.ndarray] | None = None
+        self._pushed: list[Any] = []
+
+    def play_and_push(self, shards: list[Any], server: Any) -> Any:
+        """One rollout, with the newest weights, to this runner's shard; its metrics."""
+        try:
+            state = ray.get(server.pull_if_newer.remote(self._weights_seq_no))
+            if state is not None:
+                self.set_state(state)
+        except RayError:
+            # The server is being restarted; the next rollout asks again.
+            pass
+        (rollout,) = self.sample()
+        self._pushed.append(shards[rollout.worker % len(shards)].add.remote(rollout))
+        # A shard that falls behind slows its runners down, before rollouts fill the memory of the machine.
+        excess = len(self._pushed) - _REQUESTS_IN_FLIGHT
+        if excess > 0:
+            _, self._pushed = ray.wait(self._pushed, num_returns=excess, fetch_local=False)
+        return self.get_metrics()
+
+    def _own_columns(self, size: int) -> dict[str, np.ndarray]:
+        return {**super()._own_columns(size), "taken": np.empty(size, np.float32), "best": np.empty(size, np.float32)}
+
+    def _note_values(self, entry: dict[str, np.ndarray], q_values: torch.Tensor, chosen: torch.Tensor) -> None:
+        entry["taken"][:] = q_values.gather(1, chosen[:, None]).squeeze(1).cpu().numpy()
+        entry["best"][:] = q_values.max(-1).values.cpu().numpy()
+
+    def _collate(  # type: ignore[override]
+        self, columns: dict[str, np.ndarray], cut: list[tuple[np.ndarray, np.ndarray]], steps: int
+    ) -> Rollout:
+        taken, best = columns.pop("taken"), columns.pop("best")
+        rollout = super()._collate(columns, cut, steps)
+        # Where an episode was cut off, what follows is worth what its last observation promises.
+        final = np.zeros_like(taken)
+        if len(rollout.final_entries):
+            final[rollout.final_entries] = self._values(rollout.final_observations)
+        rollout.priorities = self._first_priorities(rollout, {"taken": taken, "best": best, "final": final})
+        return rollout
+
+    def _first_priorities(self, rollout: Rollout, values: dict[str, np.ndarray]) -> np.ndarray:
+        """|n-step TD error| of the starts that the rollout completes, by the network that played; see `Rollout`."""
+        n_step, columns = self.config.n_step, rollout.columns
+        known = {**values, "rewards": columns["rewards"], "endings": columns["endings"]}
+        tail = self._tail or {name: np.zeros((n_step, self.num_envs), column.dtype) for name, column in known.items()}
+        grids = {}
+        for name, column in known.items():
+            grid = np.zeros((rollout.steps, self.num_envs), column.dtype)
+            grid[columns["steps"], columns["rows"]] = column
+            grids[name] = np.concatenate([tail[name], grid])
+        self._tail = {name: grid[-n_step:].copy() for name, grid in grids.items()}
+        errors = first_td_errors(grids, n_step, self.config.gamma)
+        return errors.astype(np.float32)
+
+
+def first_td_errors(grids: dict[str, np.ndarray], n_step: int, gamma: float) -> np.ndarray:
+    """float64 (T, R): |n-step return + discounted best value then - value of the action taken| of the first T of T + n steps.
+
+    `grids`, each (T + n, R): `rewards`, `endings` (`train.n_step`), `taken` and `best` Q values, `final`: those of the last
+    observations of truncated episodes.
+    """
+    length, rows = grids["rewards"].shape
+    starts = np.arange((length - n_step) * rows)
+    returns, steps, last = n_step_returns(starts, grids["rewards"][None], grids["endings"][None], n_step, gamma)
+    ending = grids["endings"].reshape(-1)[last]
+    best, final = grids["best"].reshape(-1), grids["final"].reshape(-1)
+    cases = [ending == TERMINATED, ending == TRUNCATED, ending == GOES_ON]
+    following = np.select(cases, [np.zeros(len(last)), final[last], best[later(last, 1, length, rows)]])
+    errors = returns + gamma**steps * following - grids["taken"].reshape(-1)[starts]
+    return np.abs(errors).reshape(-1, rows)
+
+
+def ladder_epsilons(count: int, base: float, exponent: float) -> np.ndarray:
+    """float64 (count,): base^(1 + exponent · i / (count - 1)), the first row's exploration to the last's (page 6)."""
+    return base ** (1 + exponent * np.arange(count) / max(1, count - 1))
+
+
+class ReplayShard(FaultAwareApply):
+    """A part of the memory, in a process of its own: rings of every `num_replay_shards`-th env runner."""
+
+    def __init__(self, config: APEXConfig, shard: int) -> None:
+        self.config, self._shards = config, config.num_replay_shards
+        rings = len(range(shard, config.num_env_runners, self._shards))
+        self._replay = ReplayBuffer.of(config, num_rings=max(1, rings), part=shard, num_parts=self._shards)
+        # A restarted shard has lost its memory: what was drawn before means nothing to it.
+        self._life = uuid.uuid4().hex
+
+    def add(self, rollout: Rollout) -> None:
+        """Take in a rollout of an env runner of this shard."""
+        rollout.worker //= self._shards
+        self._replay.add(rollout)
+
+    def sample(self, *, batch_size: int, num_batches: int, beta: float) -> tuple[str, float, list[dict[str, np.ndarray]]]:
+        """(This life of the shard, its mass of priorities, batches); no batches before its part of `learning_starts`."""
+        ready = self._replay.added * self._shards >= self.config.learning_starts and len(self._replay) > 0
+        count = num_batches if ready else 0
+        batches = [self._replay.sample(batch_size, beta=beta) for _ in range(count)]
+        return self._life, self._replay.total_priority, batches
+
+    def update_priorities(self, life: str, errors: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> None:
+        """Cells, stamps and TD errors of batches that were drawn in this life."""
+        if life == self._life:
+            for cells, stamps, td_errors in errors:
+                self._replay.update_priorities(cells, stamps, td_errors)
+
+
+class APEXConfig(DQNConfig):
+    """RLlib's configuration with the fields of `APEXSettings`; `from_experiment` fills it in."""
+
+    settings_class = APEXSettings
+    runner_class = APEXRunner
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class or APEX)
+        self.max_requests_in_flight_per_env_runner = _REQUESTS_IN_FLIGHT
+        self.min_time_s_per_iteration, self.min_sample_timesteps_per_iteration = _SECONDS_AN_ITERATION, 1
+
+
+class APEX(DQN):
+    """An RLlib `Algorithm`: the learner's loop, about a second an iteration. Needs one remote env runner at least.
+
+    Shards and env runners that die are restarted; a restarted shard begins with an empty memory.
+    """
+
+    @classmethod
+    def get_default_config(cls) -> AlgorithmConfig:
+        return APEXConfig()
+
+    def setup(self, config: AlgorithmConfig) -> None:
+        super().setup(config)
+        config = self.config
+        shard_class = ray.remote(num_cpus=0, max_restarts=-1)(ReplayShard)
+        self._shard_actors = [shard_class.remote(config, k) for k in range(config.num_replay_shards)]
+        self.shards = FaultTolerantActorManager(self._shard_actors, max_remote_requests_in_flight_per_actor=_REQUESTS_IN_FLIGHT)
+        server_class = ray.remote(num_cpus=0, max_restarts=-1, max_concurrency=16)(EnvRunnerStateServer)
+        self._server = server_class.remote()
+        self._rng = np.random.default_rng(config.seed)
+        self._masses: dict[int, float] = {}
+        self._updates = self._restored_runners = self._restored_shards = 0
+        self._trained, self._steps_before_learning = 0, None
+
+    def training_step(self) -> None:
+        self._restored_shards += len(self._restore_shards())
+        self._fetch_played()
+        if self._owed() < self._most_owed():
+            arguments = {"shards": self._shard_actors, "server": self._server}
+            self.env_runner_group.foreach_env_runner_async("play_and_push", tag=_PLAY, kwargs=arguments)
+        self._request_batches()
+        for shard, (life, mass, batches) in self._fetch_batches():
+            self._masses[shard] = mass
+            if not batches:
+                time.sleep(_PATIENCE)
+                continue
+            if self._steps_before_learning is None:
+                self._steps_before_learning = self.agent_steps()
+            self._learn_all(shard, life, batches)
+        self._log_pace()
+
+    def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
+        restored = super().restore_env_runners(env_runner_group)
+        self._restored_runners += len(restored)
+        return restored
+
+    def restore_from_path(self, *args: Any, **kwargs: Any) -> None:
+        super().restore_from_path(*args, **kwargs)
+        self._publish_weights()
+
+    def cleanup(self) -> None:
+        for actor in (*self._shard_actors, self._server):
+            ray.kill(actor)
+        super().cleanup()
+
+    def _fetch_played(self) -> None:
+        # A learner that is ahead has nothing else to wait for.
+        patience = 0.0 if self.shards.num_outstanding_async_reqs(_SAMPLE) else _PATIENCE
+        results = self.env_runner_group.fetch_ready_async_reqs(tags=_PLAY, timeout_seconds=patience)
+        if results:
+            self._log_played([metrics for _, metrics in results])
+
+    def _owed(self) -> float:
+        """Decisions that the learner still has to learn from, for the ratio; negative when it is ahead."""
+        if self._steps_before_learning is None:
+            return 0.0
+        return self.config.replay_ratio * (self.agent_steps() - self._steps_before_learning) - self._trained
+
+    def _most_owed(self) -> float:
+        """Env runners wait while the learner owes more than this: enough to keep it busy until they have played again."""
+        config = self.config
+        return 2 * _REQUESTS_IN_FLIGHT * config.batches_per_request * config.train_batch_size
+
+    def _request_batches(self) -> None:
+        config = self.config
+        request = config.batches_per_request * config.train_batch_size
+        if self._owed() < request * self.shards.num_outstanding_async_reqs(_SAMPLE):
+            return
+        known = [self._masses[k] for k in self.shards.actor_ids() if self._masses.get(k)]
+        # Of a shard that hasn't said how much it holds the others' mean is assumed.
+        guess = sum(known) / len(known) if known else 1.0
+        masses = np.array([self._masses.get(k) or guess for k in self.shards.actor_ids()])
+        chosen = int(self._rng.choice(self.shards.actor_ids(), p=masses / masses.sum()))
+        arguments = {
+            "batch_size": config.train_batch_size,
+            "num_batches": config.batches_per_request,
+            "beta": value_at(config.priority_beta, self.agent_steps()),
+        }
+        self.shards.foreach_actor_async("sample", tag=_SAMPLE, kwargs=arguments, remote_actor_ids=[chosen])
+
+    def _fetch_batches(self) -> list[tuple[int, Any]]:
+        for patience in (0.0, _PATIENCE):
+            results = self.shards.fetch_ready_async_reqs(tags=_SAMPLE, timeout_seconds=patience)
+            if len(results):
+                return [(result.actor_id, result.get()) for result in results.ignore_errors()]
+        return []
+
+    def _learn_all(self, shard: int, life: str, batches: list[dict[str, np.ndarray]]) -> None:
+        began, errors = time.perf_counter(), []
+        for batch in batches:
+            errors.append((batch[CELLS], batch[STAMPS], self._learn(batch, self.agent_steps())))
+            self._trained += len(batch[CELLS])
+            self._updates += 1
+            if self._updates % self.config.weight_push_freq == 0:
+                self._publish_weights()
+        self._shard_actors[shard].update_priorities.remote(life, errors)
+        self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, reduce="sum")
+
+    def _publish_weights(self) -> None:
+        with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
+            part = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
+            state = self.learner_group.get_state(components=[part], inference_only=True)[COMPONENT_LEARNER]
+            weights = {COMPONENT_RL_MODULE: ray.put(state[COMPONENT_RL_MODULE]), WEIGHTS_SEQ_NO: state[WEIGHTS_SEQ_NO]}
+            self._server.push.remote(weights)
+
+    def _restore_shards(self) -> list[int]:
+        restored = self.shards.probe_unhealthy_actors(timeout_seconds=_PATIENCE, mark_healthy=True)
+        for shard in restored:
+            self._masses.pop(shard, None)
+        return restored
+
+    def _log_pace(self) -> None:
+        steps = self.agent_steps() - (self._steps_before_learning or 0.0)
+        pace = {
+            "replay_ratio": self._trained / max(1.0, steps) if self._trained else 0.0,
+            "restored_env_runners": self._restored_runners,
+            "restored_shards": self._restored_shards,
+        }
+        self.metrics.log_dict(pace, key=(LEARNER_RESULTS, DEFAULT_MODULE_ID), window=1)

@@ -1,0 +1,236 @@
+"""Deep Q-learning (Mnih et al. 2015) with what Rainbow (Hessel et al. 2018, arXiv 1710.02298) gathers: double, dueling,
+n-step, prioritised, distributional and noisy, each by its own setting: configuration, iteration, targets and loss.
+
+`train.q_runner` plays, `train.replay_buffer` remembers, `agents.networks.q_network` is the network; `train.config.DQNSettings`
+lists the settings.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.utils.metrics import (
+    ENV_RUNNER_SAMPLING_TIMER,
+    LEARNER_RESULTS,
+    LEARNER_UPDATE_TIMER,
+    SYNCH_WORKER_WEIGHTS_TIMER,
+    TD_ERROR_KEY,
+    TIMERS,
+)
+from ray.rllib.utils.numpy import convert_to_numpy
+
+from agents.networks.q_network import q_values
+from train.allocator import keep_freed_memory
+from train.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm, configure
+from train.config import DQNSettings, Experiment, QSettings
+from train.fragment import Fragment
+from train.modules import ATOMS, NEXT_ATOMS, TARGET_ATOMS, QModule, mask_logits
+from train.q_runner import QRunner
+from train.replay_buffer import CELLS, DISCOUNTS, NEXT_ACTION_MASK, STAMPS, WEIGHTS, ReplayBuffer, Rollout
+from train.schedule import value_at
+from train.threads import ThreadTuner
+
+_SECONDS_BETWEEN_TUNING = 0.5
+
+
+class DQNConfig(AlgorithmConfig):
+    """RLlib's configuration with the fields of `DQNSettings`; `from_experiment` fills it in.
+
+    `gamma`, `train_batch_size` and `rollout_fragment_length` (for `num_steps`) are RLlib's own fields.
+    """
+
+    settings_class: type[QSettings] = DQNSettings
+    runner_class = QRunner
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class or DQN)
+        self._take(self.settings_class())
+
+    @classmethod
+    def from_experiment(cls, experiment: Experiment) -> DQNConfig:
+        """The configuration of a run."""
+        config = cls()
+        configure(config, experiment, runner_class=cls.runner_class, module_class=QModule, learner_class=DQNLearner)
+        config._take(experiment.settings)
+        return config
+
+    def get_default_rl_module_spec(self) -> RLModuleSpec:
+        return RLModuleSpec(module_class=QModule)
+
+    def _take(self, settings: Any) -> None:
+        for name, value in asdict(settings).items():
+            setattr(self, name, value)
+
+
+class DQN(BatchedAlgorithm):
+    """An RLlib `Algorithm`: each iteration plays one rollout on every env runner and makes the updates that are then due.
+
+    The memory is no part of checkpoints: a restored algorithm fills it up to `learning_starts` before it goes on learning.
+    """
+
+    @classmethod
+    def get_default_config(cls) -> AlgorithmConfig:
+        return DQNConfig()
+
+    def setup(self, config: AlgorithmConfig) -> None:
+        super().setup(config)
+        self.replay = ReplayBuffer.of(self.config, num_rings=max(1, self.config.num_env_runners))
+        self._updates_due = 0.0
+
+    def training_step(self) -> None:
+        config, steps = self.config, self.agent_steps()
+        with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
+            played = self._play(value_at(config.epsilon, steps))
+        if not played:
+            return
+        self._log_played([metrics for _, metrics in played])
+        began = time.perf_counter()
+        for rollout, _ in played:
+            self.replay.add(rollout)
+        if self.replay.added >= config.learning_starts and len(self.replay):
+            taken = sum(rollout.agent_steps() for rollout, _ in played)
+            self._updates_due += config.replay_ratio * taken / config.train_batch_size
+            while self._updates_due >= 1.0:
+                self._updates_due -= 1.0
+                batch = self.replay.sample(config.train_batch_size, beta=value_at(config.priority_beta, steps))
+                self.replay.update_priorities(batch[CELLS], batch[STAMPS], self._learn(batch, steps))
+            with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
+                self.env_runner_group.sync_weights(
+                    from_worker_or_learner_group=self.learner_group, policies={DEFAULT_MODULE_ID}, inference_only=True
+                )
+        self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, window=1)
+
+    def _play(self, epsilon: float) -> list[tuple[Rollout, Any]]:
+        group = self.env_runner_group
+        played = group.foreach_env_runner(
+            partial(_play_one, epsilon=epsilon),
+            local_env_runner=group.num_remote_workers() == 0,
+            timeout_seconds=self.config.sample_timeout_s,
+        )
+        return list(played)
+
+    def _learn(self, batch: dict[str, np.ndarray], steps: float) -> np.ndarray:
+        """One update; the TD errors float32 (B,) of the batch."""
+        columns = {name: column for name, column in batch.items() if name not in (CELLS, STAMPS)}
+        with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
+            results = self.learner_group.update(
+                episodes=[Fragment(columns, env_steps=len(batch[CELLS]))], timesteps={AGENT_STEPS_BEFORE: steps}
+            )
+        errors = [convert_to_numpy(result[DEFAULT_MODULE_ID].pop(TD_ERROR_KEY).peek()) for result in results]
+        self.metrics.aggregate(results, key=LEARNER_RESULTS)
+        return np.concatenate([np.concatenate(parts) for parts in errors])
+
+
+def _play_one(runner: QRunner, epsilon: float) -> tuple[Rollout, Any]:
+    runner.set_epsilon(epsilon)
+    (rollout,) = runner.sample()
+    return rollout, runner.get_metrics()
+
+
+class DQNLearner(TorchLearner):
+    """One step of Adam a batch; the target network follows every `target_update_freq` steps."""
+
+    def build(self) -> None:
+        keep_freed_memory()
+        self._threads = ThreadTuner(self.config.num_threads)
+        self._updates, self._tuned_at = 0, time.monotonic()
+        super().build()
+        self._noise = torch.Generator(self._device).manual_seed(self.config.seed or 0)
+
+    def configure_optimizers_for_module(self, module_id: str, config: AlgorithmConfig | None = None) -> None:
+        parameters = [p for p in self.get_parameters(self.module[module_id]) if p.requires_grad]
+        lr = value_at(self.config.learning_rate, 0)
+        optimizer = torch.optim.Adam(parameters, lr=lr, eps=self.config.adam_epsilon)
+        # No schedule of RLlib's: it would be applied after the update, which a resumed run forgets.
+        self.register_optimizer(module_id=module_id, optimizer=optimizer, params=parameters)
+
+    def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
+        super().before_gradient_based_update(timesteps=timesteps)
+        # Updates are short here: without a pause between them the tuner's probes would take longer than they do.
+        if time.monotonic() - self._tuned_at > _SECONDS_BETWEEN_TUNING:
+            self._threads.before_update()
+            self._tuned_at = time.monotonic()
+        for optimizer in self._named_optimizers.values():
+            self._set_optimizer_lr(optimizer, lr=value_at(self.config.learning_rate, timesteps[AGENT_STEPS_BEFORE]))
+        for module in self._q_modules():
+            for network in (module.network, module.target):
+                network.draw_noise(self._noise)
+
+    def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
+        super().after_gradient_based_update(timesteps=timesteps)
+        self._updates += 1
+        if self._updates % self.config.target_update_freq == 0:
+            for module in self._q_modules():
+                follow(module.target, module.network, tau=self.config.tau)
+
+    def _q_modules(self) -> list[QModule]:
+        return [module.unwrapped() for module in self.module.values()]
+
+    def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_state(*args, **kwargs), "updates": self._updates}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._updates = state.get("updates", self._updates)
+
+    def compute_loss_for_module(
+        self, *, module_id: str, config: DQNConfig, batch: dict[str, Any], fwd_out: dict[str, Any]
+    ) -> torch.Tensor:
+        network = self.module[module_id].unwrapped().network
+        chosen = q_values(fwd_out[ATOMS], network.support).gather(1, batch[Columns.ACTIONS][:, None]).squeeze(1)
+        losses, errors = dqn_losses(fwd_out, batch, network.support, double_q=config.double_q)
+        loss = (batch[WEIGHTS] * losses).mean()
+        self.metrics.log_value((module_id, TD_ERROR_KEY), errors, reduce="item_series")
+        parts = {"qf_loss": loss.detach(), "td_error_mean": errors.mean(), "qf_mean": chosen.mean().detach()}
+        self.metrics.log_dict(parts, key=module_id, window=1)
+        return loss
+
+
+def follow(target: torch.nn.Module, network: torch.nn.Module, *, tau: float) -> None:
+    """Move the weights of `target` by the fraction `tau` towards those of `network`."""
+    with torch.no_grad():
+        for slow, fast in zip(target.parameters(), network.parameters(), strict=True):
+            slow.lerp_(fast, tau)
+
+
+def dqn_losses(
+    answers: dict[str, torch.Tensor], batch: dict[str, torch.Tensor], support: torch.Tensor, *, double_q: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The loss of each decision [B], and what its priority goes by [B], without gradient.
+
+    `answers`: as `QModule` gives them in training. With one atom: Huber loss of the TD error, and its size. With more: the
+    cross-entropy to the projected target distribution, and the Kullback-Leibler divergence (section "Rainbow" of the paper).
+    """
+    rows = torch.arange(len(batch[Columns.ACTIONS]), device=support.device)
+    selector = answers[NEXT_ATOMS if double_q else TARGET_ATOMS]
+    following = mask_logits(q_values(selector, support), batch.get(NEXT_ACTION_MASK)).argmax(-1)
+    taken, next_atoms = answers[ATOMS][rows, batch[Columns.ACTIONS]], answers[TARGET_ATOMS][rows, following]
+    rewards, discounts = batch[Columns.REWARDS], batch[DISCOUNTS]
+    if len(support) == 1:
+        errors = taken.squeeze(-1) - (rewards + discounts * next_atoms.squeeze(-1))
+        return torch.nn.functional.huber_loss(errors, torch.zeros_like(errors), reduction="none"), errors.detach().abs()
+    targets = project(next_atoms.softmax(-1), rewards, discounts, support)
+    losses = -(targets * taken.log_softmax(-1)).sum(-1)
+    entropies = -torch.xlogy(targets, targets).sum(-1)
+    return losses, (losses.detach() - entropies).clamp_min(0.0)
+
+
+def project(probabilities: torch.Tensor, rewards: torch.Tensor, discounts: torch.Tensor, support: torch.Tensor) -> torch.Tensor:
+    """The distribution of reward + discount · return on the atoms of `support` [N] (arXiv 1707.06887, equation 7) [B, N].
+
+    `probabilities` [B, N] of the returns. A shifted atom gives each of its two neighbours the more the nearer it lies.
+    """
+    step = support[1] - support[0]
+    shifted = (rewards[:, None] + discounts[:, None] * support).clamp(support[0], support[-1])
+    nearness = (1.0 - (shifted[:, None, :] - support[:, None]).abs() / step).clamp_min(0.0)
+    return (nearness * probabilities[:, None, :]).sum(-1)

@@ -1,0 +1,58 @@
+"""From RLlib's nested result of an iteration to the flat row that goes to progress.csv, TensorBoard and the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# RLlib's own names, which are not worth the seconds that importing it takes.
+_ALL_MODULES, _DEFAULT_MODULE = "__all_modules__", "default_policy"
+_RENAMED = {"default_optimizer_learning_rate": "learning_rate", "gradients_default_optimizer_global_norm": "gradient_norm"}
+_BOOK_KEEPING = ("num_", "module_train_batch_size", "weights_seq_no", "diff_num_grad")
+
+
+def progress_row(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
+    """The columns of an iteration that took `seconds`; empty if no env runner brought any experience.
+
+    RLlib's own names wherever there is one. `mean_<column>`: means over the episodes that ended, of the world's own columns
+    of `BatchEnv.drain_episodes`; of several worlds also `episode_return_mean_<world>` and `episode_len_mean_<world>`;
+    `seconds_<phase>`: wall seconds, summed over env runners. Metrics of other modules than the
+    default one carry their name in front.
+    """
+    played = result.get("env_runners", {})
+    # A sum over nothing is NaN once there has been something to sum.
+    if not played.get("num_env_steps_sampled", 0) > 0:
+        return {}
+    row = {"agent_steps_per_second": sum(played["num_agent_steps_sampled"].values()) / seconds}
+    row |= {name: played[name] for name in ("episode_return_mean", "episode_len_mean") if name in played}
+    row |= {"episodes": played["num_episodes"]}
+    means = dict(played.get("episode_means", {}))
+    row |= _by_world(means)
+    row |= {f"mean_{name}": mean for name, mean in means.items() if name not in ("return", "length")}
+    row |= {f"seconds_{phase}": spent for phase, spent in played["phase_seconds"].items()}
+    if "learner_seconds" in result:
+        row |= {"seconds_learner": result["learner_seconds"]}
+    for module, learned in result.get("learners", {}).items():
+        if module != _ALL_MODULES:
+            prefix = "" if module == _DEFAULT_MODULE else f"{module}_"
+            row |= {f"{prefix}{name}": value for name, value in _of_module(learned).items()}
+    return {name: float(value) for name, value in row.items()}
+
+
+def _by_world(means: dict[str, float]) -> dict[str, float]:
+    """Takes out of `means` the columns that `train.several_worlds` adds: sums in a world over the share played there."""
+    row = {}
+    for name in [name for name in means if name.startswith("world_")]:
+        share, label = means.pop(name), name.removeprefix("world_")
+        for column, key in (("return", "episode_return_mean"), ("length", "episode_len_mean")):
+            total = means.pop(f"{column}_{label}")
+            row |= {f"{key}_{label}": total / share} if share else {}
+    return row
+
+
+def _of_module(learned: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        _RENAMED.get(name, name): value
+        for name, value in learned.items()
+        if not isinstance(value, Mapping) and not name.startswith(_BOOK_KEEPING)
+    }

@@ -1,0 +1,99 @@
+"""Several worlds side by side as one: boards of different sizes, or several Procgen games, for one policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import envs
+from envs.api import BatchEnv
+from envs.errors import ConfigError
+
+_COPIED = ("observations", "valid", "rewards", "terminated", "truncated", "final_observations")
+
+
+class SeveralWorlds(BatchEnv):
+    """The rows of all `worlds`, one world's after the other's; each is given as {name: …, options: {…}}.
+
+    They must agree in observation space, actions and rows a game (snakes of any board size do with `view: window` and a
+    radius). `num_games`, if given, is for each world. `drain_episodes` has the columns that all of them have, and for each
+    world, by its label (its name, with a number if it comes again), `world_<label>` bool: the episode was played there, and
+    `return_<label>`, `length_<label>`: its return and length there, 0 elsewhere. Raises `ConfigError` for worlds that don't
+    fit.
+    """
+
+    worlds: Sequence[BatchEnv] = ()
+
+    def __init__(self, *, worlds: Sequence[dict[str, Any]], num_games: int | None = None) -> None:
+        if not worlds or not all(isinstance(world, dict) and "name" in world for world in worlds):
+            raise ConfigError(f"worlds is {worlds!r}; it must be a list like [{{name: battlesnake, options: {{width: 7}}}}, …]")
+        games = {} if num_games is None else {"num_games": num_games}
+        self.worlds = [envs.make(world["name"], **{**world.get("options", {}), **games}) for world in worlds]
+        self.labels = _labels([world["name"] for world in worlds])
+        first = self.worlds[0]
+        for world, label in zip(self.worlds, self.labels, strict=True):
+            if _interface(world) != _interface(first):
+                raise ConfigError(
+                    f"worlds: {label} has {_interface(world)}, but {self.labels[0]} has {_interface(first)}; "
+                    "one policy can't play both"
+                )
+        super().__init__(
+            num_games=sum(world.num_games for world in self.worlds),
+            rows_per_game=first.rows_per_game,
+            observation_space=first.single_observation_space,
+            action_space=first.single_action_space,
+        )
+        # What a policy's card tells of its observations, which are the same everywhere.
+        self.observation = getattr(first, "observation", None)
+        if first.action_mask is not None:
+            self.action_mask = np.ones((self.num_envs, first.action_mask.shape[1]), np.bool_)
+        ends = np.cumsum([world.num_envs for world in self.worlds])
+        self._rows = [slice(end - world.num_envs, end) for end, world in zip(ends, self.worlds, strict=True)]
+
+    def restart(self, seed: int | None = None) -> None:
+        for k, world in enumerate(self.worlds):
+            world.restart(None if seed is None else int(np.random.SeedSequence([seed, k]).generate_state(1)[0]))
+        self._copy()
+
+    def advance(self, actions: np.ndarray) -> None:
+        for world, rows in zip(self.worlds, self._rows, strict=True):
+            world.advance(actions[rows])
+        self._copy()
+
+    def drain_episodes(self) -> dict[str, np.ndarray]:
+        drained = [world.drain_episodes() for world in self.worlds]
+        shared = [name for name in drained[0] if all(name in columns for columns in drained)]
+        for columns, rows in zip(drained, self._rows, strict=True):
+            columns["row"] = columns["row"] + rows.start
+        joined = {name: np.concatenate([columns[name] for columns in drained]) for name in shared}
+        whose = np.repeat(np.arange(len(drained)), [len(columns["row"]) for columns in drained])
+        for k, label in enumerate(self.labels):
+            here = joined[f"world_{label}"] = whose == k
+            joined |= {f"{name}_{label}": joined[name] * here for name in ("return", "length")}
+        return joined
+
+    def close_extras(self, **options: Any) -> None:
+        for world in self.worlds:
+            world.close(**options)
+
+    def _copy(self) -> None:
+        for world, rows in zip(self.worlds, self._rows, strict=True):
+            for name in _COPIED:
+                getattr(self, name)[rows] = getattr(world, name)
+            if self.action_mask is not None:
+                self.action_mask[rows] = world.action_mask
+
+
+def _interface(world: BatchEnv) -> tuple[Any, ...]:
+    observation = getattr(world, "observation", None)
+    kind = observation.contract() if observation else None
+    masked = world.action_mask is not None
+    return world.single_observation_space, world.single_action_space, world.rows_per_game, masked, kind
+
+
+def _labels(names: Sequence[str]) -> list[str]:
+    """Names as parts of column names, unique: `procgen/coinrun` → `coinrun`, a second `battlesnake` → `battlesnake_2`."""
+    short = [name.rpartition("/")[2] for name in names]
+    return [name if short[:k].count(name) == 0 else f"{name}_{short[:k].count(name) + 1}" for k, name in enumerate(short)]
