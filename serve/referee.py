@@ -7,11 +7,8 @@ the official `battlesnake play`, December 2025.)
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import socket
-import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +17,6 @@ from concurrent.futures import wait as wait_for
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -33,8 +29,8 @@ from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, MOVE_NAMES, UP, State
 from envs.battlesnake.webhook import game_object, move_request
 from envs.errors import ConfigError, ProcsnakeError
+from serve.connection import CALL_ERRORS, Connection
 
-MAX_ANSWER_BYTES = 64 * 1024
 _INFO_TIMEOUT_S = 5.0
 
 
@@ -190,12 +186,9 @@ class RemoteSnake:
     """A snake behind a URL, with one kept connection. One request at a time."""
 
     def __init__(self, url: str, timeout_ms: int) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"{url!r} is not the URL of a snake; it looks like http://127.0.0.1:8000")
-        self.url, self._parts, self._host, self._timeout = url, parts, parts.hostname, timeout_ms / 1000
+        self.url, self._timeout = url, timeout_ms / 1000
+        self._connection = Connection(url)
         self._last_move = UP
-        self._connection: http.client.HTTPConnection | None = None
 
     def check(self) -> None:
         """Fetch the snake's info, as engines do before a game. Raises `SnakeUnreachableError`."""
@@ -203,14 +196,14 @@ class RemoteSnake:
             answer = self._exchange("GET", "", None, _INFO_TIMEOUT_S)
             if not isinstance(json.loads(answer), Mapping):
                 raise ValueError("the answer is no JSON object")
-        except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
+        except (*CALL_ERRORS, RecursionError) as error:
             raise SnakeUnreachableError(
                 f"no snake answers at {self.url} ({type(error).__name__}: {error}). Is it running? Try: procsnake serve"
             ) from error
 
     def tell(self, event: str, body: Mapping[str, Any]) -> None:
         """Post /start or /end; the answer doesn't matter."""
-        with suppress(OSError, ValueError, http.client.HTTPException):
+        with suppress(*CALL_ERRORS):
             self._exchange("POST", event, body, self._timeout)
 
     def move(self, body: Mapping[str, Any]) -> tuple[int, float, str]:
@@ -220,7 +213,7 @@ class RemoteSnake:
         try:
             answer = json.loads(self._exchange("POST", "move", body, self._timeout))
             self._last_move = MOVE_NAMES.index(answer["move"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, http.client.HTTPException) as error:
+        except (*CALL_ERRORS, KeyError, TypeError, RecursionError) as error:
             failure = f"{type(error).__name__}: {error}"
         took = time.monotonic() - began
         if failure and took >= self._timeout:
@@ -228,55 +221,15 @@ class RemoteSnake:
         return self._last_move, 1000 * took, failure
 
     def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None, timeout: float) -> bytes:
-        """One request within `timeout` seconds in all, the answer's last byte included.
-
-        A kept connection that the server has closed meanwhile is replaced, as engines' HTTP clients do.
-        """
-        was_kept, began = self._connection is not None, time.monotonic()
-        try:
-            return self._exchange_once(method, path, body, timeout)
-        except ConnectionError:
-            left = timeout - (time.monotonic() - began)
-            if not was_kept or left <= 0:
-                raise
-        return self._exchange_once(method, path, body, left)
-
-    def _exchange_once(self, method: str, path: str, body: Mapping[str, Any] | None, timeout: float) -> bytes:
-        if self._connection is None:
-            kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-            self._connection = kind(self._host, self._parts.port, timeout=timeout)
-        connection = self._connection
-        # A socket's time-out starts anew with each byte; the watchdog's doesn't.
-        watchdog = threading.Timer(timeout, self._cut, (connection,))
-        watchdog.start()
-        try:
-            data = None if body is None else json.dumps(body).encode()
-            headers = {"Content-Type": "application/json"} if data else {}
-            connection.request(method, f"{self._parts.path.rstrip('/')}/{path}", data, headers)
-            response = connection.getresponse()
-            answer = response.read(MAX_ANSWER_BYTES + 1)
-            if len(answer) > MAX_ANSWER_BYTES:
-                raise ValueError(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
-            if response.status != 200:
-                raise ValueError(f"HTTP status {response.status}")
-        except BaseException:
+        answer = self._connection.exchange(method, path, body, timeout)
+        if answer.status != 200:
             self.close()
-            raise
-        finally:
-            watchdog.cancel()
-        return answer
+            raise ValueError(f"HTTP status {answer.status}")
+        return answer.body
 
     def close(self) -> None:
         """Close the kept connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    @staticmethod
-    def _cut(connection: http.client.HTTPConnection) -> None:
-        with suppress(OSError):
-            if connection.sock is not None:
-                connection.sock.shutdown(socket.SHUT_RDWR)
+        self._connection.close()
 
 
 def _names(seats: Sequence[Agent | str]) -> list[str]:

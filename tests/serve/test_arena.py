@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 
 import agents
 from envs.battlesnake.state import MOVE_NAMES
 from envs.errors import ConfigError
 from serve.arena import Look, create_app
+from serve.games import GameStore
+from serve.viewer import Access
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request, recorded
 from tests.serve.agents import Raises
@@ -73,7 +77,7 @@ def test_concurrent_games_do_not_mix(client):
         (b"null", 400),
         (b'{"game": 1}', 400),
         (b'{"you":' * 5000, 400),
-        (b" " * 300_000, 413),
+        (b" " * (2 << 20) + b"{}", 413),
     ],
     ids=["empty", "list", "cut off", "null", "no game", "deep", "large"],
 )
@@ -152,3 +156,102 @@ def test_a_look_or_name_that_is_none_is_refused():
         create_app({"a/b": agents.make("flood")})
     with pytest.raises(ConfigError, match="no agents"):
         create_app({})
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = GameStore(f"sqlite:///{tmp_path}/games.db")
+    yield store
+    store.close()
+
+
+def test_what_was_played_can_be_watched(store):
+    client = create_app(agents.make("flood"), store=store).test_client()
+    for path, turn in (("/start", 5), ("/move", 5), ("/end", 6)):
+        assert client.post(path, json={**small_request(), "turn": turn}).status_code == 200
+    assert store.flush(20)
+    (game,) = client.get("/api/games").get_json()["games"]
+    assert (game["snake"], game["errors"], game["result"]) == ("flood", 0, "draw")
+    (turn, end) = client.get(f"/api/games/{game['id']}/flood/turns").get_json()["turns"]
+    assert (turn["move"], end["move"]) == ("up", None)
+    assert 0 < turn["latency_ms"] < 60_000
+
+
+def test_the_watchdogs_answers_are_counted_and_the_rest_is_not_for_strangers(store):
+    app = create_app({"flood": agents.make("flood"), "raises": Raises()}, store=store, access=Access("0123456789abcdef"))
+    client = app.test_client()
+    for path in ("/move", "/snakes/raises/move", "/start", "/end"):
+        client.post(path, json=small_request())
+    client.post("/move", data=b"{")
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/api/games").status_code == 401
+    text = client.get("/metrics", headers={"Authorization": "Bearer 0123456789abcdef"}).get_data(as_text=True)
+    counted = {family.name: family for family in text_string_to_metric_families(text)}
+    moves = {
+        tuple(sample.labels.values()): sample.value for sample in counted["procsnake_moves"].samples if "total" in sample.name
+    }
+    assert moves == {("agent", "flood"): 1.0, ("watchdog", "raises"): 1.0}
+    statuses = {tuple(s.labels.values()): s.value for s in counted["procsnake_requests"].samples if "total" in s.name}
+    assert statuses["move", "200"] == 2.0
+    assert statuses["move", "400"] == 1.0
+    seconds = [sample for sample in counted["procsnake_move_seconds"].samples if sample.name.endswith("_count")]
+    assert sum(sample.value for sample in seconds) == 2.0
+
+
+def test_metrics_are_for_this_machine_alone(client):
+    assert client.get("/metrics").status_code == 200
+    assert client.get("/metrics", environ_base={"REMOTE_ADDR": "203.0.113.7"}).status_code == 403
+    assert client.get("/metrics", headers={"X-Forwarded-For": "203.0.113.7"}).status_code == 403
+
+
+def test_every_answer_says_what_browsers_must_not_do(client):
+    for path in ("/", "/health", "/nothing", "/move"):
+        headers = client.get(path).headers
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+    assert set(client.get("/move").headers["Allow"].split(", ")) == {"POST", "OPTIONS"}
+
+
+def test_behind_a_secret_there_is_nothing_without_it(store):
+    secret = "s3cret-s3cret-s3cret"
+    client = create_app({"flood": agents.make("flood")}, secret=secret, store=store).test_client()
+    for path in ("/", "/snakes/flood/", "/snakes/flood"):
+        assert client.get(path, headers={"Accept": "application/json"}).status_code == 404
+        assert client.get(f"/{secret}{path}").get_json()["apiversion"] == "1"
+    assert client.post("/move", json=small_request()).status_code == 404
+    assert client.post(f"/{secret}/move", json=small_request()).get_json()["move"] == "up"
+    assert client.get("/health").get_json() == {"status": "ok"}
+    with client.get("/", headers={"Accept": "text/html"}) as page:
+        assert page.mimetype == "text/html"
+    with pytest.raises(ConfigError, match="secret"):
+        create_app(agents.make("flood"), secret="short")
+
+
+def test_a_browser_gets_the_viewer_where_an_engine_gets_the_snake(store):
+    client = create_app(agents.make("flood"), store=store).test_client()
+    with client.get("/", headers={"Accept": "text/html"}) as page:
+        assert page.mimetype == "text/html"
+    for accept in ("application/json", "*/*", ""):
+        assert client.get("/", headers={"Accept": accept}).get_json()["apiversion"] == "1"
+    assert client.get("/snakes/flood/", headers={"Accept": "text/html"}).get_json()["apiversion"] == "1"
+
+
+def test_who_asks_too_often_is_told_to_wait():
+    client = create_app(agents.make("flood"), rate_limit=0.001).test_client()
+    answers = [client.post("/move", json=small_request()) for _ in range(11)]
+    assert [answer.status_code for answer in answers] == [200] * 10 + [429]
+    assert answers[-1].headers["Retry-After"] == "1"
+    elsewhere = client.post("/move", json=small_request(), environ_base={"REMOTE_ADDR": "203.0.113.7"})
+    assert elsewhere.status_code == 200
+    assert client.get("/health").status_code == 200
+
+
+def test_a_clock_that_jumps_is_no_reason_to_be_late(store, monkeypatch):
+    client = create_app(agents.make("flood"), store=store).test_client()
+    real = time.time
+    for jump in (0, 3e8, -3e8, 5, -5):
+        monkeypatch.setattr(time, "time", lambda jump=jump: real() + jump)
+        assert client.post("/move", json=small_request()).get_json()["move"] == "up"
+    monkeypatch.undo()
+    assert store.flush(20)
+    assert store.statistics()["errors"] == 0

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 import agents
-from agents.agent import Decision
+from agents.agent import Agent, Decision
 from envs.battlesnake.state import DOWN, LEFT, RIGHT, UP
 from envs.battlesnake.webhook import Turn
+from serve.cores import Cores
 from serve.deadline import Decider, safest_move
 from tests.envs.battlesnake.positions import board
 from tests.serve.agents import Exits, Hangs, Nonsense, Raises
@@ -21,7 +24,7 @@ def turn(timeout_ms=300):
 
 
 def test_a_good_agent_is_asked():
-    decision = Decider(agents.make("flood")).decide(turn())
+    decision = Decider(agents.make("flood")).decide(turn(timeout_ms=10_000))
     assert decision.move == UP
     assert not decision.note
 
@@ -58,6 +61,59 @@ def test_hanging_calls_do_not_starve_later_ones():
     deadline = time.monotonic() + 20
     while "fallback" in decider.decide(turn(timeout_ms=5000)).note:
         assert time.monotonic() < deadline
+
+
+class Watches(Agent):
+    """Remembers until when it was told to think."""
+
+    name = "watches"
+
+    def __init__(self):
+        self.deadlines = []
+
+    def act(self, state, you, deadline=None):
+        self.deadlines.append(deadline)
+        return Decision(UP)
+
+    def act_batch(self, state, boards, slots):
+        raise NotImplementedError
+
+
+def test_the_time_to_think_is_what_is_left_since_the_request_arrived():
+    agent, arrived = Watches(), time.monotonic() - 0.5
+    Decider(agent).decide(turn(timeout_ms=9000), arrived=arrived)
+    # 80 ms before the time-out at first, and 20 ms more for the answer to leave.
+    assert agent.deadlines[0] - arrived == pytest.approx(8.9)
+
+
+def test_a_slow_network_takes_from_the_time_to_think():
+    agent, decider = Watches(), Decider(Watches())
+    decider.agent = agent
+    for number, reported in enumerate(["0", "5000", "5000", "junk", 7, None]):
+        state = turn(9000).state
+        state.arrays.turn[0] = number
+        arrived = time.monotonic()
+        decider.decide(replace(turn(9000), state=state), arrived=arrived, reported=reported)
+        agent.deadlines[-1] -= arrived
+    assert agent.deadlines[0] == pytest.approx(8.9)
+    assert agent.deadlines[1:] == [pytest.approx(8.73)] * 5
+
+
+def test_a_request_that_waited_too_long_for_us_is_answered_at_once():
+    decision = Decider(Hangs()).decide(turn(), arrived=time.monotonic() - 100)
+    assert decision.move == UP
+    assert "within 220 ms" in decision.note["fallback"]
+
+
+def test_a_snake_that_hangs_does_not_starve_another():
+    shared, stuck = Cores(1), Hangs()
+    hanging = Decider(stuck, cores=shared)
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(hanging.decide, turn(timeout_ms=400)) for _ in range(4)]
+        good = Decider(agents.make("flood"), cores=shared).decide(turn(timeout_ms=10_000))
+    assert not good.note
+    assert all(call.result().note["fallback"] for call in calls)
+    stuck.release.set()
 
 
 def test_the_safest_move_has_the_most_room():

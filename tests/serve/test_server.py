@@ -10,19 +10,29 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import agents
 from envs.errors import ConfigError
 from serve.arena import create_app
+from serve.processes import can_fork
 from serve.server import PortInUseError, listen, running, warm_up
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request
 from tests.serve.agents import Raises
+from tests.serve.test_game_writer import until
 
 SLIM = """
 import sys, json, urllib.request
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "ray", "tensorflow", "onnx", "safetensors", "pandas", "scipy", "gym"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Refuse())
 import agents
 from serve.arena import create_app
 from serve.server import running, warm_up
@@ -87,7 +97,7 @@ def test_whoever_opens_second_is_told_that_the_port_is_taken():
 def test_what_is_too_large_is_refused_in_json_over_http_too():
     with running(create_app(agents.make("flood"))) as url:
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(url + "/move", b" " * 300_000, timeout=20)
+            urllib.request.urlopen(url + "/move", b" " * (2 << 20) + b"{}", timeout=20)
         assert refused.value.code == 413
         assert "error" in json.load(refused.value)
         refused.value.close()
@@ -117,7 +127,7 @@ print(len(before), sorted(compiled() - before))
 """
 
 
-@pytest.mark.parametrize("kind", ["flood", "bundle"])
+@pytest.mark.parametrize("kind", ["flood", "alphabeta", "bundle"])
 def test_after_warming_up_nothing_is_compiled_for_a_request(kind, tmp_path):
     agent = kind
     if kind == "bundle":
@@ -165,3 +175,55 @@ def test_a_bundle_is_served_without_torch_and_ray(tmp_path):
     move, loaded = done.stdout.strip().rsplit("\n", 1)
     assert json.loads(move)["move"] == "up"
     assert loaded == "[]"
+
+
+WAITS = """
+import sys, threading, time
+from flask import Flask, request
+from serve import processes, server
+from serve.arena import ARRIVED, GAMES
+
+app = Flask("waits")
+app.config["MAX_CONTENT_LENGTH"] = 1000
+app.extensions[GAMES] = None
+
+@app.get("/<float:seconds>")
+def wait(seconds):
+    waited = time.monotonic() - (request.environ[ARRIVED] or time.monotonic())
+    time.sleep(seconds)
+    return str(waited)
+
+server.THREADS = processes.THREADS = 1
+listener = server.bind("127.0.0.1", 0)
+print(server.url_of(listener), flush=True)
+if sys.argv[1] == "gunicorn":
+    processes.run(lambda: app, listener)
+else:
+    server.Server(app, listener).run()
+"""
+
+
+@pytest.mark.parametrize("kind", ["waitress", "gunicorn"])
+def test_the_time_that_requests_wait_for_a_thread_is_known(kind):
+    if kind == "gunicorn" and not can_fork():
+        pytest.skip("needs gunicorn and fork")
+    served = subprocess.Popen([sys.executable, "-c", WAITS, kind], stdout=subprocess.PIPE, text=True)
+    url = served.stdout.readline().strip()
+    try:
+        until(lambda: waited(f"{url}/0.0") is not None)
+        with ThreadPoolExecutor(3) as pool:
+            times = sorted(pool.map(waited, [f"{url}/0.4"] * 3))
+        # One thread answers three: the last has waited for two of 0.4 s.
+        assert times[1] > 0.25
+        assert times[2] > 0.65
+    finally:
+        served.terminate()
+        served.communicate(timeout=60)
+
+
+def waited(url):
+    try:
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            return float(answer.read())
+    except OSError:
+        return None

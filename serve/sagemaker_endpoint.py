@@ -1,0 +1,67 @@
+"""A snake as a SageMaker endpoint: `GET /ping` and `POST /invocations` on port 8080 (`python -m serve.sagemaker_endpoint`).
+
+An endpoint has one address for everything, so what is called (info, start, move or end) comes beside the body, in the custom
+attributes that the caller sets. The platform stops a container with SIGTERM and kills it 30 s later.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from envs.errors import ProcsnakeError
+
+PORT = 8080
+MODEL_FOLDER = "/opt/ml/model"
+"""Where SageMaker unpacks the model's archive: a bundle."""
+ATTRIBUTES = "HTTP_X_AMZN_SAGEMAKER_CUSTOM_ATTRIBUTES"
+_CALLS = {"info": ("GET", "/"), "start": ("POST", "/start"), "move": ("POST", "/move"), "end": ("POST", "/end")}
+
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class Endpoint:
+    """A snake's WSGI application behind an endpoint's two addresses; all others stay as they are.
+
+    `/ping` is `/health`; `/invocations` is the call that the custom attributes name, `move` if they are empty.
+    """
+
+    def __init__(self, application: Wsgi) -> None:
+        self._application = application
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        asked = environ.get("REQUEST_METHOD"), environ.get("PATH_INFO")
+        if asked == ("GET", "/ping"):
+            environ = {**environ, "PATH_INFO": "/health"}
+        elif asked == ("POST", "/invocations"):
+            method, path = _CALLS.get(environ.get(ATTRIBUTES) or "move", asked)
+            environ = {**environ, "REQUEST_METHOD": method, "PATH_INFO": path}
+        return self._application(environ, start_response)
+
+
+def main() -> int:
+    """Serve the model's bundle, or the agent that `PROCSNAKE_AGENT` names where there is none, until SIGTERM."""
+    import agents
+    from serve.arena import create_app
+    from serve.server import listen, warm_up
+
+    has_bundle = os.path.isfile(os.path.join(MODEL_FOLDER, "card.json"))
+    agent = agents.make(MODEL_FOLDER if has_bundle else os.environ.get("PROCSNAKE_AGENT", "flood"))
+    app = create_app(agent)
+    app.wsgi_app = Endpoint(app.wsgi_app)  # type: ignore[method-assign]
+    server = listen(app, host="0.0.0.0", port=int(os.environ.get("SAGEMAKER_BIND_TO_PORT", PORT)))
+    signal.signal(signal.SIGTERM, lambda *_: server.close())
+    warm_up({agent.name: agent})
+    print(f"serving {agent.name} at {server.url}", flush=True)
+    server.run()
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except ProcsnakeError as error:
+        sys.exit(f"procsnake: {error}")

@@ -1,0 +1,116 @@
+"""Recorded games in the official engine's protocol, so that the official board can show them.
+
+Facts, from the public sources of the board and of the command line's `board` package (commit 57cf398): the board asks
+`GET {engine}/games/{id}` for `{"Game": {"ID", "Status", "Width", "Height", …}}` and reads WebSocket text messages
+`{"Type": "frame", "Data": {"Turn", "Snakes", "Food", "Hazards"}}` at `{engine}/games/{id}/events`, the last of them
+`{"Type": "game_end", "Data": {"game": …}}`. Points are `{"X", "Y"}`, y up; the dead stay in `Snakes`, with a `Death`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from envs.battlesnake.plain import Board
+from envs.battlesnake.recording import EXTRAS, Recording
+
+Entry = dict[str, Any]
+
+POLL_SECONDS = 0.25
+PATIENCE_SECONDS = 60.0
+
+
+def game_object(game: Mapping[str, Any]) -> Entry:
+    """The protocol's `Game` for what `GameArchive.game` gives."""
+    return {
+        "ID": game["id"],
+        "Status": "complete" if game["ended"] else "running",
+        "Width": game["width"],
+        "Height": game["height"],
+        "Ruleset": {"name": game["ruleset"]},
+        "RulesetName": game["ruleset"],
+        "RulesStages": [],
+        "SnakeTimeout": game["game"]["timeout"],
+        "Source": game["game"]["source"],
+        "Map": game["map"],
+    }
+
+
+def events(
+    game: Callable[[], Mapping[str, Any] | None],
+    turns: Callable[..., Sequence[Mapping[str, Any]]],
+    wait: Callable[[float], object],
+) -> Iterator[Entry]:
+    """The events of a game: a frame a turn, then `game_end`; of a game that goes on, as it is played.
+
+    `game()` is the store's entry as it stands, `turns(since=…)` its turns from that number on, `wait(seconds)` sleeps. Ends
+    without `game_end` if the game is cleared away or nothing happens for `PATIENCE_SECONDS`.
+    """
+    since, quiet, last = 0, 0.0, None
+    while quiet < PATIENCE_SECONDS and (about := game()) is not None:
+        new = turns(since=since)
+        for board in _boards(new, last):
+            last, quiet = board, 0.0
+            yield {"Type": "frame", "Data": frame(board)}
+        if new:
+            since = new[-1]["turn"] + 1
+        elif about["ended"]:
+            yield {"Type": "game_end", "Data": {"game": game_object(about)}}
+            return
+        else:
+            wait(POLL_SECONDS)
+            quiet += POLL_SECONDS
+
+
+def _boards(turns: Sequence[Mapping[str, Any]], last: Board | None) -> list[Board]:
+    """Boards with the dead among the living. `last`: the board before, if there was one."""
+    if not turns:
+        return []
+    requests = [{"turn": turn["turn"], "board": turn["board"]} for turn in turns]
+    if last is not None:
+        dead = [snake for snake in last["snakes"] if snake["eliminatedCause"]]
+        living = [snake for snake in last["snakes"] if not snake["eliminatedCause"]]
+        before = {"turn": last["turn"], "board": {**last, "snakes": living}, EXTRAS: {"eliminated": dead}}
+        rank = {snake["id"]: n for n, snake in enumerate(last["snakes"])}
+        boards = Recording({}, [before, *requests]).boards()[1:]
+        for board in boards:
+            board["snakes"].sort(key=lambda snake: rank.get(snake["id"], len(rank)))
+        return boards
+    return Recording({}, requests).boards()
+
+
+def frame(board: Board) -> Entry:
+    """The protocol's frame for a board dict."""
+    return {
+        "Turn": board["turn"],
+        "Snakes": [_snake(snake) for snake in board["snakes"]],
+        "Food": _points(board["food"]),
+        "Hazards": _points(board["hazards"]),
+    }
+
+
+def _snake(snake: Mapping[str, Any]) -> Entry:
+    look = snake.get("customizations") or {}
+    dead = {"Cause": snake["eliminatedCause"], "Turn": snake["eliminatedOnTurn"], "EliminatedBy": snake["eliminatedBy"]}
+    return {
+        "ID": snake["id"],
+        "Name": snake.get("name", ""),
+        "Body": _points(snake["body"]),
+        "Health": snake["health"],
+        "Death": dead if snake["eliminatedCause"] else None,
+        "Color": look.get("color") or "#888888",
+        "HeadType": look.get("head") or "default",
+        "TailType": look.get("tail") or "default",
+        "Latency": str(snake.get("latency", "")),
+        "Shout": snake.get("shout", ""),
+        "Squad": snake.get("squad", ""),
+        "Author": snake.get("author", ""),
+        "StatusCode": 200,
+        "Error": "",
+        "IsBot": False,
+        "IsEnvironment": False,
+    }
+
+
+def _points(points: Sequence[Mapping[str, int]]) -> list[dict[str, int]]:
+    return [{"X": point["x"], "Y": point["y"]} for point in points]

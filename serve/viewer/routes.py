@@ -1,0 +1,179 @@
+"""The viewer's addresses: pages and files, what they ask for as JSON, and the official board's protocol.
+
+`/` (for browsers), `/watch`, `/watch/<game>/<snake>`: pages. `/api/…`: JSON. `/games/<game>` and `/games/<game>/events`: a game
+as the official engine tells it; under `/share/<key>/` the same for whoever has the link. What strangers wrote leaves as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, Response, abort, current_app, jsonify, redirect, request
+from werkzeug.wrappers import Response as BaseResponse
+
+from serve.game_archive import GameArchive, GamesUnavailableError
+from serve.viewer import engine
+from serve.viewer.access import Access
+from serve.viewer.spectators import Spectators, has_websockets
+
+OFFICIAL_BOARD = "https://board.battlesnake.com"
+GAMES_PER_PAGE, MAX_GAMES, TURNS_PER_ANSWER = 25, 100, 500
+
+_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Robots-Tag": "noindex",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+def viewer_blueprint(
+    store: GameArchive,
+    *,
+    snakes: Sequence[str],
+    access: Access | None = None,
+    board_origins: Sequence[str] = (OFFICIAL_BOARD,),
+) -> Blueprint:
+    """Everything there is to watch, for an application's root.
+
+    `snakes`: the names under which games are stored. `access`: who may look (default: this machine only). `board_origins`: web
+    pages elsewhere that may read games in the engine's protocol.
+    """
+    access = access or Access()
+    viewer = Blueprint("viewer", __name__, static_folder="static", static_url_path="/viewer")
+    viewer.before_request(partial(_refusal, access))
+    viewer.after_request(_with_headers)
+    viewer.register_error_handler(GamesUnavailableError, lambda error: (jsonify(error=str(error)), 503))
+    _add_pages(viewer, access)
+    _add_api(viewer, store, access)
+    _add_engine(viewer, store, snakes=snakes, board_origins=board_origins)
+    return viewer
+
+
+def home_page(access: Access) -> BaseResponse | None:
+    """What `GET /` gives a browser whose owner may watch: the page. None for all others: engines get the snake's info."""
+    accept = request.accept_mimetypes
+    if accept["text/html"] <= accept["application/json"] or not (_brings_token(access) or access.allows()):
+        return None
+    return _with_headers(_page("games.html", access))
+
+
+def _page(name: str, access: Access) -> BaseResponse:
+    """A page; or, if the token came in its address, the cookie and the address without it."""
+    if _brings_token(access):
+        return access.remember(redirect(request.path))
+    return current_app.blueprints["viewer"].send_static_file(name)
+
+
+def _brings_token(access: Access) -> bool:
+    return access.is_token(request.args.get("token", ""))
+
+
+def _refusal(access: Access) -> Any:
+    arguments = request.view_args or {}
+    if not all(_ID.fullmatch(arguments.get(name, "x")) for name in ("game_id", "snake")):
+        abort(404, "no such game; its name would be letters, digits, '.', '_', ':' and '-'")
+    if "key" in arguments:
+        return None if access.is_share_key(arguments["game_id"], arguments["key"]) else abort(404, "no such game")
+    return None if _brings_token(access) else access.refusal()
+
+
+def _with_headers(response: BaseResponse) -> BaseResponse:
+    response.headers.update(_HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")
+    response.vary.update(("Accept", "Cookie", "Origin"))
+    return response
+
+
+def _add_pages(viewer: Blueprint, access: Access) -> None:
+    @viewer.get("/watch")
+    def games_page() -> BaseResponse:
+        return _page("games.html", access)
+
+    @viewer.get("/watch/<game_id>/<snake>")
+    def game_page(game_id: str, snake: str) -> BaseResponse:
+        return _page("game.html", access)
+
+
+def _add_api(viewer: Blueprint, store: GameArchive, access: Access) -> None:
+    def known_game(game_id: str, snake: str) -> dict[str, Any]:
+        return store.game(game_id, snake, request.args.get("you")) or abort(404, "no such game; it may have been cleared away")
+
+    @viewer.get("/api/games")
+    def list_games() -> Response:
+        live = {"1": True, "0": False}.get(request.args.get("live", ""))
+        limit, offset = _number("limit", GAMES_PER_PAGE, most=MAX_GAMES), _number("offset", 0)
+        # One more than asked for tells whether there are more.
+        found = store.games(live=live, limit=limit + 1, offset=offset)
+        return jsonify(games=found[:limit], more=len(found) > limit)
+
+    @viewer.get("/api/games/<game_id>/<snake>")
+    def one_game(game_id: str, snake: str) -> Response:
+        key = access.share_key(game_id)
+        return jsonify(game=known_game(game_id, snake), share_key=key, has_websockets=has_websockets())
+
+    @viewer.get("/api/games/<game_id>/<snake>/turns")
+    def turns(game_id: str, snake: str) -> Response:
+        # The game first: turns that are added meanwhile then belong to a game that is still said to go on.
+        game = known_game(game_id, snake)
+        found = store.turns(game_id, snake, since=_number("since", 0), you=game["you"])
+        return jsonify(game=game, turns=found[:TURNS_PER_ANSWER], more=len(found) > TURNS_PER_ANSWER)
+
+    @viewer.get("/api/games/<game_id>/<snake>/recording")
+    def recording(game_id: str, snake: str) -> Response:
+        found = store.recording(game_id, snake, known_game(game_id, snake)["you"]) or abort(404, "no turn of it is known yet")
+        lines = [found.game, *found.requests, *([found.result] if found.result else [])]
+        answer = Response("".join(json.dumps(line) + "\n" for line in lines), mimetype="application/x-ndjson")
+        answer.headers.set("Content-Disposition", "attachment", filename=f"{game_id}.jsonl")
+        return answer
+
+    @viewer.get("/api/statistics")
+    def statistics() -> Response:
+        return jsonify(store.statistics())
+
+
+def _number(name: str, default: int, *, most: int = 1 << 30) -> int:
+    text = request.args.get(name, str(default))
+    if not re.fullmatch("[0-9]{1,10}", text) or int(text) > most:
+        abort(400, f"{name} is {text[:40]!r}; expected a number from 0 to {most}")
+    return int(text)
+
+
+def _add_engine(viewer: Blueprint, store: GameArchive, *, snakes: Sequence[str], board_origins: Sequence[str]) -> None:
+    spectators = Spectators()
+
+    def find(game_id: str) -> dict[str, Any]:
+        """The game as the snake of ours saw it that lived the longest."""
+        seen = [game for snake in snakes if (game := store.game(game_id, snake))]
+        if len(seen) > 1:
+            seen.sort(key=lambda game: len(store.turns(game_id, game["snake"], you=game["you"])))
+        return seen[-1] if seen else abort(404, "no such game")
+
+    @viewer.get("/games/<game_id>")
+    @viewer.get("/share/<key>/games/<game_id>")
+    def engine_game(game_id: str, key: str = "") -> Response:
+        answer = jsonify(Game=engine.game_object(find(game_id)))
+        if request.origin in board_origins:
+            answer.access_control_allow_origin = request.origin
+        return answer
+
+    @viewer.get("/games/<game_id>/events", websocket=True)
+    @viewer.get("/share/<key>/games/<game_id>/events", websocket=True)
+    def engine_events(game_id: str, key: str = "") -> Response:
+        if request.origin not in (None, request.host_url.rstrip("/"), *board_origins):
+            abort(403, f"pages of {request.origin[:100]} may not watch")
+        if not has_websockets():
+            abort(501, "this server has no WebSockets: watch at /watch, or run it on gunicorn")
+        seen = find(game_id)
+        about = partial(store.game, game_id, seen["snake"], seen["you"])
+        turns = partial(store.turns, game_id, seen["snake"], you=seen["you"])
+        return spectators.show(partial(engine.events, about, turns))

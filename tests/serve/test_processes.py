@@ -1,0 +1,151 @@
+"""`procsnake serve` as it runs on the internet: worker processes, one of which is killed in the middle of a game."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from envs.battlesnake.recording import Recording
+from serve.game_archive import GameArchive
+from serve.processes import can_fork
+from serve.referee import Referee
+from tests.serve.test_game_writer import until
+
+pytestmark = pytest.mark.skipif(not can_fork(), reason="needs gunicorn and fork")
+
+# The command line of an installation that has neither torch nor ray.
+SLIM_COMMAND = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "ray", "tensorflow", "onnx", "safetensors"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Refuse())
+import procsnake
+sys.exit(procsnake.main(sys.argv[1:]))
+"""
+
+
+@contextmanager
+def serving(*arguments):
+    """(URL, process) of `procsnake serve` in a process of its own, which is stopped at the end."""
+    command = [sys.executable, "-c", SLIM_COMMAND, "serve", "--port", "0", *arguments]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        said = iter(server.stdout.readline, "")
+        url = next((found[0] for line in said if (found := re.search(r"http://\S+", line))), None)
+        assert url, server.stderr.read()
+        until(lambda: answers(url))
+        yield url, server
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+
+
+def answers(url):
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=20) as answer:
+            return json.load(answer) == {"status": "ok"}
+    except OSError:
+        return False
+
+
+def workers_of(server):
+    return [int(pid) for pid in Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+def test_a_killed_worker_costs_no_move_and_no_game(tmp_path):
+    database = f"sqlite:///{tmp_path}/games.db"
+    with serving("flood", "other=greedy", "--workers", "2", "--database", database) as (url, server):
+        until(lambda: len(workers_of(server)) == 2)
+        referee = Referee([url, f"{url}/snakes/other"], width=7, height=7, seed=3, timeout_ms=5000)
+        frames, killed = 0, []
+        for frame in referee.play():
+            assert frame.failures == {}
+            frames += 1
+            if frames in (4, 8):
+                time.sleep(0.5)  # what was answered is written
+                victim = workers_of(server)[0]
+                os.kill(victim, signal.SIGKILL)
+                killed.append(victim)
+                until(lambda victim=victim: victim not in workers_of(server))
+        assert len(killed) == 2
+        until(lambda: answers(url))
+        with urllib.request.urlopen(f"{url}/metrics", timeout=20) as answer:
+            counted = answer.read().decode()
+    archive = GameArchive(database)
+    (first, second) = sorted(archive.every_game(live=False), key=lambda game: game["snake"])
+    assert (first["snake"], second["snake"]) == ("flood", "other")
+    assert {first["result"], second["result"]} == {"won", "lost"} or first["result"] == second["result"] == "draw"
+    # Counters outlive those who counted.
+    asked = sum(float(line.split()[-1]) for line in counted.splitlines() if line.startswith("procsnake_moves_total{"))
+    kept = [[turn for turn in archive.turns(game["id"], game["snake"]) if turn["move"]] for game in (first, second)]
+    assert asked == sum(map(len, kept)) > frames
+    (path, *_) = archive.export(tmp_path / "out", snake="flood")
+    assert Recording.read(path).result["isDraw"] == (first["result"] == "draw")
+
+
+def test_a_bundle_is_served_by_an_installation_without_torch(tmp_path):
+    pytest.importorskip("torch")
+    from tests.agents.bundles import make_bundle
+
+    bundle = make_bundle(tmp_path / "bundle")
+    options = ("--secret", "s3cret-s3cret-s3cret", "--color", "snake=#123456", "--no-games")
+    with serving(f"snake={bundle}", "greedy", *options) as (url, _):
+        with urllib.request.urlopen(f"{url}/s3cret-s3cret-s3cret/", timeout=20) as answer:
+            assert json.load(answer)["color"] == "#123456"
+        referee = Referee([f"{url}/s3cret-s3cret-s3cret/snakes/snake"], width=11, height=11, timeout_ms=5000, max_turns=5)
+        assert all(frame.failures == {} for frame in referee.play())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["flood", "flood"], "two snakes are called 'flood'"),
+        (["flood", "--color", "nobody=#123456"], "unknown snake in --color 'nobody'"),
+        (["flood", "--secret", "short"], "secret"),
+        (["flood", "--viewer-token", "short"], "token"),
+        (["flood", "--database", "mysql://x"], "sqlite:///games.db"),
+        (["flood", "--rate-limit", "0"], "rate limit"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(arguments, complaint, capsys, monkeypatch):
+    import procsnake
+
+    monkeypatch.setattr("serve.processes.can_fork", lambda: False)
+    assert procsnake.main(["serve", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert complaint in told
+    assert told.count("\n") == 1
+
+
+def test_games_are_listed_and_exported(tmp_path, capsys):
+    import procsnake
+    from serve.games import GameStore
+    from tests.serve.played import play, tell_all
+
+    database = f"sqlite:///{tmp_path}/games.db"
+    assert procsnake.main(["games", "list", "--database", database]) == 2
+    assert "there is no" in capsys.readouterr().err
+    store = GameStore(database)
+    for seed in range(3):
+        tell_all(store, "s", play(seed=seed), 0)
+    store.close()
+    assert procsnake.main(["games", "list", "--database", database]) == 0
+    assert capsys.readouterr().out.count("game-") == 3
+    assert procsnake.main(["games", "export", str(tmp_path / "out"), "--database", database]) == 0
+    assert "3 games exported" in capsys.readouterr().out
+    assert len(list((tmp_path / "out").iterdir())) == 3
