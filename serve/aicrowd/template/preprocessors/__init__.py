@@ -1,0 +1,3 @@
+"""Observations need no preprocessing: the networks read raw pictures."""
+
+CUSTOM_PREPROCESSORS = {}
