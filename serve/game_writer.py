@@ -20,6 +20,7 @@ MAX_INCOMING, MAX_HELD_BYTES, LARGE_REQUEST = 4000, 64 << 20, 64 << 10
 _MAX_UNFINISHED_BYTES = 32 << 20
 _BATCH, _PAUSE_S, _HOUSEKEEPING_S, _LOG_EVERY_S = 500, 0.05, 60.0, 60.0
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.2, 5.0
+_JUMP_S, _DAY_S = 60.0, 86400.0
 
 
 class Writer:
@@ -39,7 +40,7 @@ class Writer:
         self._wake = threading.Condition()
         self._give_up_at: float | None = None
         self._next_housekeeping, self._created = 0.0, 0
-        self._log = _Seldom(_LOG_EVERY_S)
+        self._log, self._clock = _Seldom(_LOG_EVERY_S), _WallClock()
         self.lost = 0
         """Events dropped for want of room or because no database could hold them."""
         self.problem = ""
@@ -181,9 +182,9 @@ class Writer:
         if time.monotonic() < self._next_housekeeping:
             return
         self._next_housekeeping = time.monotonic() + _HOUSEKEEPING_S
-        now = time.time()
+        now, runs_evenly = self._clock.read()
         self._database.close_abandoned(now)
-        self._database.forget(before=now - self._max_age_s, max_bytes=self._max_bytes)
+        self._database.forget(before=now - self._max_age_s if runs_evenly else 0.0, max_bytes=self._max_bytes)
 
     def _failed(self, error: Exception) -> None:
         self.problem = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
@@ -193,6 +194,19 @@ class Writer:
     def _lose(self, why: str) -> None:
         self.lost += 1
         self._log.error("turns are lost: %s", why)
+
+
+class _WallClock:
+    """The time, and whether to believe it: for a day after the clock has been set, nothing is deleted by its age."""
+
+    def __init__(self) -> None:
+        self._ahead, self._believed_from = time.time() - time.monotonic(), 0.0
+
+    def read(self) -> tuple[float, bool]:
+        now, since_boot = time.time(), time.monotonic()
+        if abs(now - since_boot - self._ahead) > _JUMP_S:
+            self._ahead, self._believed_from = now - since_boot, since_boot + _DAY_S
+        return now, since_boot >= self._believed_from
 
 
 class _Seldom:

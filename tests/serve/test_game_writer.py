@@ -8,10 +8,12 @@ import time
 import pytest
 import sqlalchemy as sa
 
+from agents import make
 from agents.agent import Decision
 from envs.battlesnake.webhook import read_move_request
+from serve.arena import create_app
 from serve.game_tables import Database
-from serve.game_writer import Writer
+from serve.game_writer import Writer, _WallClock
 from serve.games import GameStore, GamesUnavailableError
 from tests.serve.played import play, tell, tell_all
 
@@ -171,3 +173,34 @@ def test_closing_writes_what_is_left(file):
     store.close()
     assert store.writer.waiting == 0
     assert all_turns_of(GameStore(f"sqlite:///{file}"), game)
+
+
+@pytest.mark.parametrize("jump_s", [400 * 86400, -400 * 86400])
+def test_a_clock_that_jumps_costs_no_move_and_no_game(store, monkeypatch, jump_s):
+    before, during = play(seed=1), play(seed=2)
+    tell_all(store, "s", before, 0)
+    assert store.flush()
+    real_time = time.time
+    monkeypatch.setattr(time, "time", lambda: real_time() + jump_s)
+    assert create_app(make("flood"), store=store).test_client().post("/move", json=during.requests[0][0]).status_code == 200
+    store.writer._next_housekeeping = 0.0
+    tell_all(store, "s", during, 0)
+    until(lambda: store.writer._next_housekeeping > 0)
+    assert store.flush()
+    for game in (before, during):
+        assert all_turns_of(store, game)
+        assert store.game(game.game_id, "s")["result"]
+
+
+def test_a_clock_is_believed_again_a_day_after_it_was_set(monkeypatch):
+    wall, since_boot = 1000.0, 0.0
+    monkeypatch.setattr(time, "time", lambda: wall)
+    monkeypatch.setattr(time, "monotonic", lambda: since_boot)
+    clock = _WallClock()
+    assert clock.read() == (1000.0, True)
+    wall += 3600
+    assert clock.read() == (4600.0, False)
+    wall, since_boot = wall + 86399, since_boot + 86399
+    assert not clock.read()[1]
+    wall, since_boot = wall + 1, since_boot + 1
+    assert clock.read()[1]
