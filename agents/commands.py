@@ -1,4 +1,4 @@
-"""`procsnake evaluate` and `procsnake replay`."""
+"""`procsnake evaluate`, `procsnake tournament` and `procsnake replay`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from agents.tournament.command import TOURNAMENT_HELP, add_tournament, run_tournament
 from envs.command_line import Commands, add_game_options, at_least, draw_all, game_settings, write_whole
 from envs.errors import ConfigError
 
@@ -17,7 +18,8 @@ examples:
   procsnake evaluate runs/battlesnake-ppo-…           against all built-in opponents, three at a time and in duels
   procsnake evaluate flood --against greedy --games 1000
   procsnake evaluate RUN --against greedy --num-snakes 2 --ruleset wrapped
-  procsnake evaluate runs/procgen-ppo-… --levels test --episodes 500      a Procgen policy on levels it never saw
+  procsnake evaluate runs/procgen-ppo-… --levels train,test --episodes 500     a Procgen policy, also on levels it never saw
+  procsnake evaluate runs/a runs/b runs/c --levels test --report all.html      several: interquartile mean, optimality gap
 """
 REPLAY_HELP = """\
 A recording is what `procsnake play --record` and `battlesnake play --output` write, or the frames of an arena game.
@@ -27,25 +29,37 @@ examples:
   procsnake replay animate game.jsonl --out game.gif  or .svg, or .mp4
   procsnake replay to-test game.jsonl --turn 40 --snake me --out tests/test_turn_40.py
 """
+CHAMPIONS_HELP = """\
+Wherever an agent is named, a champion's name does.
+
+examples:
+  procsnake match champion-standard flood flood flood --watch
+  procsnake evaluate champion-standard
+"""
 
 
 def add_commands(command: Commands) -> None:
     """Add this floor's commands."""
     _add_evaluate(command("evaluate", run_evaluate, "Play many games and print win rates with intervals.", EVALUATE_HELP))
+    add_tournament(command("tournament", run_tournament, "Let snakes play each other and rate them.", TOURNAMENT_HELP))
+    command("champions", run_champions, "List the trained snakes that come with procsnake.", CHAMPIONS_HELP)
     _add_replay(command("replay", run_replay, "Look at a recorded game, animate it, or make a test of a turn.", REPLAY_HELP))
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("agent", help="who is measured")
+    parser.add_argument("agents", nargs="+", metavar="agent", help="who is measured; Procgen: several runs do as well")
     parser.add_argument(
         "--against", help="one opponent for all other seats (default: each built-in one, by threes and in duels)"
     )
     parser.add_argument("--num-snakes", type=at_least(2), default=4, help="snakes a game (default: %(default)s)")
     parser.add_argument("--games", type=at_least(1), default=200, help="games a match-up (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
-    parser.add_argument("--levels", help="Procgen: train, test, or levels as start:num (beside the random agent)")
+    parser.add_argument(
+        "--levels", help="Procgen: train, test, levels as start:num, or several with commas, beside the random agent"
+    )
     parser.add_argument("--episodes", type=at_least(1), default=200, help="Procgen: how many (default: %(default)s)")
     parser.add_argument("--greedy", action="store_true", help="Procgen: the likeliest action in place of a drawn one")
+    parser.add_argument("--report", metavar="FILE", help="Procgen: page with curves and films (default: RUN/evaluation.html)")
     add_game_options(parser)
 
 
@@ -66,9 +80,13 @@ def run_evaluate(options: argparse.Namespace) -> int:
     import agents
     from agents.evaluation import STANDARD_OPPONENTS, evaluate, table
 
+    if len(options.agents) > 1:
+        raise ConfigError(
+            f"one agent is measured at a time, not {', '.join(options.agents)}; several are for Procgen's --levels"
+        )
     opponents = [[options.against] * (options.num_snakes - 1)] if options.against else STANDARD_OPPONENTS
     scores = evaluate(
-        agents.make(options.agent),
+        agents.make(options.agents[0]),
         opponents,
         num_games=options.games,
         width=options.width,
@@ -84,17 +102,39 @@ def run_evaluate(options: argparse.Namespace) -> int:
 
 
 def _evaluate_on_levels(options: argparse.Namespace) -> int:
-    from agents.procgen_evaluation import evaluate, table
+    from agents.procgen_evaluation import aggregates_by_split, evaluate, table
 
-    exported = Path(options.agent) / "bundle"
-    scores = evaluate(
-        str(exported if exported.is_dir() else options.agent),
+    runs = [Path(agent) for agent in options.agents]
+    bundles = [run / "bundle" if (run / "bundle").is_dir() else run for run in runs]
+    played = evaluate(
+        [str(bundle) for bundle in bundles],
         levels=options.levels,
         episodes=options.episodes,
         seed=options.seed,
         greedy=options.greedy,
     )
-    print(json.dumps([score.to_dict() for score in scores], indent=2) if options.json else table(scores))
+    scores = [one.score for one in played]
+    if options.json:
+        together = {split: [one.to_dict() for one in own] for split, own in aggregates_by_split(scores).items()}
+        print(json.dumps({"scores": [score.to_dict() for score in scores], "together": together}, indent=2))
+    else:
+        print(table(scores))
+    one_run = runs[0] if len(runs) == 1 and bundles[0] != runs[0] else None
+    report = Path(options.report) if options.report else one_run and one_run / "evaluation.html"
+    if report:
+        from agents.procgen_report import write_evaluation
+
+        curve = one_run / "progress.csv" if one_run else None
+        write_evaluation(report, ", ".join(run.name for run in runs), played, curve)
+        print(f"written: {report}", file=sys.stderr if options.json else sys.stdout)
+    return 0
+
+
+def run_champions(options: argparse.Namespace) -> int:
+    """`procsnake champions`."""
+    from agents import champions
+
+    print(champions.table())
     return 0
 
 

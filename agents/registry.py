@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from agents import champions
 from agents.agent import Agent
 from envs.errors import ConfigError, UnknownNameError
 
@@ -17,6 +18,8 @@ _FACTORIES: dict[str, str | Callable[..., Agent]] = {
     "flood": "agents.heuristics.flood_fill:FloodFill",
     "alphabeta": "agents.search.alphabeta:AlphaBeta",
     "mcts": "agents.search.mcts:MCTS",
+    "starter-pack": "agents.heuristics.composition:starter_pack",
+    "classics": "agents.heuristics.composition:classics",
 }
 
 _POLICY_SEARCH = "mcts"
@@ -28,19 +31,26 @@ def register(name: str, factory: str | Callable[..., Agent]) -> None:
 
 
 def names() -> list[str]:
-    """The names that `make` knows, sorted."""
-    return sorted(_FACTORIES)
+    """The names that `make` knows, sorted: built-in agents and champions."""
+    return sorted([*_FACTORIES, *champions.names()])
 
 
 def make(name: str | os.PathLike[str], **options: Any) -> Agent:
-    """The agent registered under `name`, or else the policy whose bundle, or the run that exported it, lies at that path.
+    """The agent registered under `name`, or the champion of that name, or else the policy whose bundle, or the run that
+    exported it, lies at that path.
 
-    A path followed by "+mcts" is tree search on that policy: `make("runs/first+mcts")`.
+    A path followed by "+mcts" is tree search on that policy: `make("runs/first+mcts")`. A Python file is the rules in it, alone
+    (`make("my_rule.py")`) or on top of any agent (`make("my_rule.py+flood")`, `make("my_rule.py+runs/first")`).
 
-    `options` are the agent's own keyword arguments. Raises `UnknownNameError` for what is neither, `ConfigError`
-    for options it doesn't have, `BundleError` for a bad bundle.
+    `options` are the agent's own keyword arguments (the agent's below the rules). Raises `UnknownNameError` for what is
+    neither, `ConfigError` for options it doesn't have, `BundleError` for a bad bundle, `RuleError` for a file without rules.
     """
     name = os.fspath(name)
+    stem, suffix, base = name.partition(".py+")
+    if suffix or name.endswith(".py"):
+        from agents.heuristics.composition import with_rules
+
+        return with_rules(f"{stem}.py", make(base, **options)) if suffix else with_rules(name)
     path, plus, search = name.rpartition("+")
     if plus and search == _POLICY_SEARCH:
         name, options = search, {"policy": _load_policy(path, {}), **options}
@@ -54,13 +64,15 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
 
 
 def _load_policy(path: str, options: dict[str, Any]) -> Agent:
+    is_champion = path in champions.names()
     looks_like_a_path = os.path.exists(path) or path.endswith(".zip") or os.path.basename(path) != path
-    if not looks_like_a_path:
+    if not is_champion and not looks_like_a_path:
         raise UnknownNameError("agent", path, names(), hint="The path of a policy bundle does as well.")
     from agents.policy import Policy
 
     exported = os.path.join(path, "bundle")
-    return _construct(Policy.load, path, {"path": exported if os.path.isdir(exported) else path, **options})
+    place = champions.path(path) if is_champion else exported if os.path.isdir(exported) else path
+    return _construct(Policy.load, path, {"path": place, **options})
 
 
 def _construct(factory: Callable[..., Agent], name: str, options: dict[str, Any]) -> Agent:

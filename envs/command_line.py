@@ -33,7 +33,7 @@ class Commands:
         self._added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def __call__(
-        self, name: str, run: Callable[[argparse.Namespace], int | None], summary: str, examples: str
+        self, name: str, run: Callable[[argparse.Namespace], int | None] | None, summary: str, examples: str
     ) -> argparse.ArgumentParser:
         layout = argparse.RawDescriptionHelpFormatter
         parser = self._added.add_parser(name, help=summary, description=summary, epilog=examples, formatter_class=layout)

@@ -11,6 +11,8 @@ from typing import Any
 from envs.command_line import Commands, add_game_options, at_least, draw_all, game_settings
 from envs.errors import ConfigError, UnknownNameError
 from serve.doctor.command import DOCTOR_HELP, add_doctor, run_doctor
+from serve.export_commands import EXPORT_HELP, add_export
+from serve.match import MATCH_HELP, add_match, run_match
 
 PLAY_HELP = """\
 A player is the name of a built-in agent, a run folder, a policy bundle, or the URL of any Battlesnake server.
@@ -18,6 +20,7 @@ A player is the name of a built-in agent, a run folder, a policy bundle, or the 
 examples:
   procsnake play runs/battlesnake-ppo-… flood greedy greedy
   procsnake play flood http://127.0.0.1:8000 --record game.jsonl --seed 7
+  procsnake play procgen/coinrun --human --levels train:200       a game of Procgen by keyboard, in a window
 """
 SERVE_HELP = """\
 An agent is the name of a built-in one, a run folder or a policy bundle; NAME=AGENT gives it another name.
@@ -41,9 +44,12 @@ LOOK_PARTS = {"color": "colour, #RRGGBB", "head": "head", "tail": "tail", "autho
 def add_commands(command: Commands) -> None:
     """Add this floor's commands."""
     _add_play(command("play", run_play, "Play one game in the terminal, with local agents and over HTTP.", PLAY_HELP))
+    add_match(command("match", run_match, "Play one game: told, or watched in terminal or browser.", MATCH_HELP))
     _add_serve(command("serve", run_serve, "Serve snakes to any Battlesnake engine over HTTP.", SERVE_HELP))
     _add_games(command("games", run_games, "List or export the games that a server has kept.", GAMES_HELP))
     add_doctor(command("doctor", run_doctor, "Check a snake's URL as a platform would, before it does.", DOCTOR_HELP))
+    # What runs is the subcommand's.
+    add_export(command("export", None, "Write policies in other forms, and entries to the AIcrowd competition.", EXPORT_HELP))
 
 
 def _add_play(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +57,9 @@ def _add_play(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delay", type=float, default=0.12, help="seconds between two turns on screen")
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move")
     parser.add_argument("--record", metavar="FILE", help="write the game as JSON lines, as the official command line does")
+    parser.add_argument("--human", action="store_true", help="play a game of Procgen yourself, e.g. procgen/coinrun")
+    parser.add_argument("--levels", default="all", help="Procgen: all, train:N, test:N or start:num (default: %(default)s)")
+    parser.add_argument("--mode", default="easy", help="Procgen: distribution mode (default: %(default)s)")
     add_game_options(parser)
 
 
@@ -87,8 +96,10 @@ def _add_database(parser: argparse.ArgumentParser) -> None:
 
 def run_play(options: argparse.Namespace) -> int:
     """`procsnake play`."""
+    if options.human:
+        return _play_by_hand(options)
     import agents
-    from serve.referee import Referee
+    from agents.referee import Referee
 
     seats = [player if "://" in player else agents.make(player) for player in options.players]
     referee = Referee(
@@ -101,6 +112,17 @@ def run_play(options: argparse.Namespace) -> int:
         recording=options.record,
     )
     watch(referee, options.delay)
+    return 0
+
+
+def _play_by_hand(options: argparse.Namespace) -> int:
+    from envs.procgen import keyboard
+
+    world, _, game = options.players[0].rpartition("/")
+    if len(options.players) > 1 or world != "procgen":
+        raise ConfigError(f"--human plays one game of Procgen, not {' '.join(options.players)}; e.g. procgen/coinrun --human")
+    print(keyboard.KEYS)
+    keyboard.play(game, seed=options.seed, levels=options.levels, distribution_mode=options.mode)
     return 0
 
 
@@ -158,7 +180,7 @@ def _served(options: argparse.Namespace) -> dict[str, Any]:
     for text in options.agents:
         name, is_named, path = text.partition("=")
         agent = agents.make(path if is_named else text)
-        name = name if is_named else agent.name
+        name = name if is_named else agent.name.replace("+", "-")
         if name in served:
             raise ConfigError(f"two snakes are called {name!r}; give one another name: {name}-2={path if is_named else text}")
         served[name] = agent

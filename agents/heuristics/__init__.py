@@ -1,4 +1,4 @@
-"""Hand-written snakes: the honest baselines."""
+"""Hand-written snakes: the honest baselines. Rules to make more of them: `composition`, `rules`."""
 
 from agents.heuristics.flood_fill import FloodFill
 from agents.heuristics.greedy_food import GreedyFood

@@ -30,7 +30,6 @@ from agents.search.tree import (
 )
 from agents.search.turns import Turns, new_turns, search_rules, start_hash
 from envs.battlesnake.kernels import kernel
-from envs.battlesnake.observations import observation_from_contract
 from envs.battlesnake.state import ALIVE, State
 
 DEFAULT_SIMULATIONS = 5_000
@@ -112,7 +111,6 @@ class MCTS(Agent):
         self.simulations, self.exploration, self.max_rivals, self.near = simulations, exploration, max_rivals, near
         self.batch, self.max_nodes, self.weights = batch if self.policy else 1, max_nodes, weights or Weights()
         self.margin_ms = margin_ms if margin_ms is not None else 15.0 if self.policy is None else 25.0
-        self._observation = observation_from_contract(self.policy.card.observation) if self.policy else None
         self._idle: WorkspacePool[Workspace] = WorkspacePool(self._new_workspace)
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
@@ -174,16 +172,7 @@ class MCTS(Agent):
         slots = t.players[: t.reg[PLAYERS]]
         rows, players = np.nonzero(leaves.arrays.cause[boards][:, slots] == ALIVE)
         whose, who = boards[rows], slots[players]
-        mask = self._observation.action_mask(leaves, whose, who)
-        logits, values = self.policy.logits(self._observation.observe(leaves, whose, who))
-        weights = np.exp(np.where(mask, logits, -np.inf) - np.where(mask, logits, -np.inf).max(axis=1, keepdims=True))
-        weights /= weights.sum(axis=1, keepdims=True)
-        actions = np.arange(mask.shape[1])
-        moves = self._observation.to_moves(
-            leaves, whose.repeat(len(actions)), who.repeat(len(actions)), np.tile(actions, len(whose))
-        ).reshape(mask.shape)
-        priors = np.zeros((len(whose), 4), np.float32)
-        np.put_along_axis(priors, moves.astype(np.int64), weights.astype(np.float32), axis=1)
+        priors, values = self.policy.move_probabilities(leaves, whose, who)
         # A move that is certain death has no prior, however the policy likes it; the least likely of the rest keeps a little.
         legal = t.prior[nodes[rows], players] > 0
         t.prior[nodes[rows], players] = np.where(legal, np.maximum(priors, _LEAST_PRIOR), 0)

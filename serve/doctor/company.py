@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from agents.referee import Frame, Referee, SnakeUnreachableError
 from serve.doctor.findings import Finding, Report
-from serve.referee import Frame, Referee, SnakeUnreachableError
 
 _OPPONENT = "flood"
 CLOSE_MS = 30

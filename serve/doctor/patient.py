@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agents.connection import CALL_ERRORS, Answer, AnswerTooLargeError, Connection
 from envs.battlesnake.state import MOVE_NAMES
-from serve.connection import CALL_ERRORS, Answer, AnswerTooLargeError, Connection
 
 PATIENCE_S = 5.0
 """How long any call may take before it is given up: the arena's health check waits as long."""

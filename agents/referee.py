@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from agents.agent import Agent, Decision
+from agents.connection import CALL_ERRORS, Connection
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.maps import check_game
 from envs.battlesnake.plain import board_from_state
@@ -29,7 +30,6 @@ from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, MOVE_NAMES, UP, State
 from envs.battlesnake.webhook import game_object, move_request
 from envs.errors import ConfigError, ProcsnakeError
-from serve.connection import CALL_ERRORS, Connection
 
 _INFO_TIMEOUT_S = 5.0
 
@@ -67,8 +67,10 @@ class Referee:
     """One game. `seats` are agents or URLs, in slot order; `play` plays it, then `result` tells how it ended.
 
     With one seat the game is played solo. `names` by slot, all different (default: from the seats). `recording`: a file to
-    write the game to (`envs.battlesnake.recording`). Raises `ConfigError` for settings or seats that no game can have,
-    `SnakeUnreachableError` from `play` for a URL that doesn't answer.
+    write the game to (`envs.battlesnake.recording`). `tell_deadline`: agents hear when their answer is due; False: they take
+    what time they take of themselves, and a game among agents alone is a function of them and the seed. `must_answer`: a URL
+    that doesn't answer before the game raises `SnakeUnreachableError` from `play`; False: it plays on as one that fails.
+    Raises `ConfigError` for settings or seats that no game can have.
     """
 
     def __init__(
@@ -83,6 +85,8 @@ class Referee:
         max_turns: int = 5000,
         recording: str | os.PathLike[str] | None = None,
         names: Sequence[str] | None = None,
+        tell_deadline: bool = True,
+        must_answer: bool = True,
     ) -> None:
         chosen = settings or Settings()
         if len(seats) == 1:
@@ -97,6 +101,7 @@ class Referee:
         self.result: Result | None = None
         self._seats = list(seats)
         self._timeout_ms, self._max_turns, self._recording = timeout_ms, max_turns, recording
+        self._tell_deadline, self._must_answer = tell_deadline, must_answer
         self._game = game_object(chosen, str(uuid.uuid4()), timeout_ms=timeout_ms)
         self._remote = {slot: RemoteSnake(seat, timeout_ms) for slot, seat in enumerate(seats) if isinstance(seat, str)}
         self._latencies = ["0"] * len(seats)
@@ -111,7 +116,8 @@ class Referee:
 
     def _play(self) -> Iterator[Frame]:
         for snake in self._remote.values():
-            snake.check()
+            with nullcontext() if self._must_answer else suppress(SnakeUnreachableError):
+                snake.check()
         running = start_games(self.state)
         nothing: list[Any] = [None] * len(self._seats)
         recorder = Recorder(self._recording, self._game) if self._recording else nullcontext()
@@ -147,7 +153,8 @@ class Referee:
             seat = self._seats[slot]
             if not isinstance(seat, str):
                 began = time.monotonic()
-                decisions[slot] = seat.act(self._own_board(), slot, began + self._timeout_ms / 1000)
+                due = began + self._timeout_ms / 1000 if self._tell_deadline else None
+                decisions[slot] = seat.act(self._own_board(), slot, due)
                 latencies[slot] = 1000 * (time.monotonic() - began)
         for slot, call in calls.items():
             move, latencies[slot], failure = call.result()

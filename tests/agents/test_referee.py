@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import agents
+from agents.referee import Referee, SnakeUnreachableError
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import ALIVE, LEFT, UP, State
 from envs.errors import ConfigError
 from serve.arena import create_app
-from serve.referee import Referee, SnakeUnreachableError
 from serve.server import running
 
 

@@ -1,0 +1,123 @@
+"""What a rule looks at: one snake's board in plain points, as a person would speak of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from agents.heuristics.flood_fill import Reach, reach
+from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.state import ALIVE, State
+
+Point = tuple[int, int]
+_STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0))
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another living snake."""
+
+    slot: int
+    body: list[Point]
+    """Head first, repeats included."""
+    health: int
+
+    @property
+    def head(self) -> Point:
+        return self.body[0]
+
+    @property
+    def length(self) -> int:
+        return len(self.body)
+
+
+class Sight:
+    """The board as the snake in `slot` of board `board` of `state` sees it. Points are (x, y), (0, 0) bottom left, y up.
+
+    Moves are numbers: 0 up, 1 down, 2 left, 3 right. Rules read it and change nothing.
+    """
+
+    def __init__(self, state: State, board: int, slot: int) -> None:
+        self.state, self.board, self.slot = state, int(board), int(slot)
+        self.width, self.height = state.width, state.height
+        rules = state.rules
+        self.wrapped: bool = rules.wrapped
+        """Whether the edges lead to the other side."""
+        self.constrictor: bool = rules.constrictor
+        """Whether bodies never leave."""
+        self.hazard_damage: int = rules.hazard_damage
+        """Health that a hazard layer costs; negative heals."""
+
+    @cached_property
+    def body(self) -> list[Point]:
+        """The own body, head first, repeats included."""
+        return self.state.body(self.board, self.slot)
+
+    @property
+    def head(self) -> Point:
+        return self.body[0]
+
+    @property
+    def length(self) -> int:
+        return len(self.body)
+
+    @property
+    def health(self) -> int:
+        """1..100."""
+        return int(self.state.arrays.health[self.board, self.slot])
+
+    @property
+    def turn(self) -> int:
+        return int(self.state.arrays.turn[self.board])
+
+    @cached_property
+    def others(self) -> list[Other]:
+        """The other living snakes, in slot order."""
+        a = self.state.arrays
+        slots = [i for i in range(self.state.num_snakes) if i != self.slot and a.cause[self.board, i] == ALIVE]
+        return [Other(i, self.state.body(self.board, i), int(a.health[self.board, i])) for i in slots]
+
+    @cached_property
+    def food(self) -> set[Point]:
+        return set(self.state.points(self.state.arrays.food[self.board]))
+
+    @cached_property
+    def hazards(self) -> Counter[Point]:
+        """Hazard layers by point."""
+        return Counter(self.state.points(self.state.arrays.hazards[self.board]))
+
+    @cached_property
+    def safe(self) -> np.ndarray:
+        """bool (4,): False where a move is certain death; all True if each is (`envs.battlesnake.safety`)."""
+        return safe_moves(self.state, np.array([self.board]), np.array([self.slot]))[0]
+
+    @cached_property
+    def fills(self) -> list[Reach | None]:
+        """What a flood fill finds behind each move: `area`, moves to `food`; None for certain death and off the board."""
+        ways = [self.safe[move] and self.ahead(move) is not None for move in range(4)]
+        return [reach(self.state, self.board, self.slot, move) if way else None for move, way in enumerate(ways)]
+
+    def step(self, point: Point, move: int) -> Point | None:
+        """Where a move from `point` leads; None is off the board."""
+        x, y = point[0] + _STEPS[move][0], point[1] + _STEPS[move][1]
+        if self.wrapped:
+            return x % self.width, y % self.height
+        return (x, y) if 0 <= x < self.width and 0 <= y < self.height else None
+
+    def ahead(self, move: int) -> Point | None:
+        """Where a move takes the own head; None is off the board."""
+        return self.step(self.head, move)
+
+    def around(self, point: Point) -> set[Point]:
+        """The points of the board that are one move away."""
+        return {p for move in range(4) if (p := self.step(point, move)) is not None}
+
+    def distance(self, a: Point, b: Point) -> int:
+        """Moves between two points on an empty board."""
+        dx, dy = abs(a[0] - b[0]), abs(a[1] - b[1])
+        if self.wrapped:
+            dx, dy = min(dx, self.width - dx), min(dy, self.height - dy)
+        return dx + dy

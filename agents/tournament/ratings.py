@@ -1,0 +1,104 @@
+"""From games to ratings: OpenSkill as the arena has it, and Bradley-Terry with intervals that say how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from agents.tournament.rules import Game
+from envs.errors import MissingDependencyError
+
+ELO = 400 / np.log(10)
+"""Elo points of a unit of log-odds."""
+_PRIOR_DEVIATION = 4.0
+"""Of a strength in log-odds before any game (700 Elo): keeps who never lost from going to infinity."""
+
+
+@dataclass(frozen=True)
+class OpenSkill:
+    """What the arena knows of a player."""
+
+    mu: float
+    sigma: float
+
+    @property
+    def ordinal(self) -> float:
+        """μ − 3σ: what the player is good for almost surely; arenas sort by it."""
+        return self.mu - 3 * self.sigma
+
+
+def openskill_ratings(games: Sequence[Game], num_players: int) -> list[OpenSkill]:
+    """Ratings by the Plackett-Luce model of Weng and Lin (JMLR 12, 2011), games in the order of the schedule.
+
+    Players who share a place have drawn. Raises `MissingDependencyError` without the package openskill.
+    """
+    try:
+        from openskill.models import PlackettLuce
+    except ImportError as error:
+        raise MissingDependencyError("openskill", feature="OpenSkill ratings", install="pip install openskill") from error
+    model = PlackettLuce()
+    ratings = [model.rating() for _ in range(num_players)]
+    for game in sorted(games, key=lambda game: (game.round, game.number)):
+        rated = model.rate([[ratings[seat.player]] for seat in game.seats], ranks=[seat.place for seat in game.seats])
+        for seat, (rating,) in zip(game.seats, rated, strict=True):
+            ratings[seat.player] = rating
+    return [OpenSkill(rating.mu, rating.sigma) for rating in ratings]
+
+
+@dataclass(frozen=True)
+class BradleyTerry:
+    """Strengths in Elo points, relative to the mean of all players: float64 (P,) each, and their covariance (P, P)."""
+
+    elo: np.ndarray
+    covariance: np.ndarray
+
+    def intervals(self, confidence: float = 0.95) -> np.ndarray:
+        """float64 (P, 2): from, to."""
+        spread = NormalDist().inv_cdf((1 + confidence) / 2) * np.sqrt(np.diag(self.covariance))
+        return np.stack([self.elo - spread, self.elo + spread], axis=1)
+
+    def is_stronger(self, a: int, b: int) -> float:
+        """How sure it is that player a is stronger than b, 0..1."""
+        c = self.covariance
+        deviation = np.sqrt(max(c[a, a] + c[b, b] - 2 * c[a, b], 1e-12))
+        return NormalDist().cdf((self.elo[a] - self.elo[b]) / deviation)
+
+
+def bradley_terry(games: Sequence[Game], num_players: int) -> BradleyTerry:
+    """Maximum a-posteriori strengths of all comparisons of two (Bradley and Terry, Biometrika 39, 1952), draws half a win each.
+
+    A wide normal prior (deviation 700 Elo) keeps them finite. The variance is the larger of the model's own and of the
+    sandwich estimator with the games as clusters: comparisons of one game of several snakes aren't independent.
+    """
+    rows = [(g, *comparison) for g, game in enumerate(games) for comparison in game.comparisons()]
+    if not rows:
+        return BradleyTerry(np.zeros(num_players), np.eye(num_players) * (_PRIOR_DEVIATION * ELO) ** 2)
+    which, a, b = (np.array([row[k] for row in rows]) for k in range(3))
+    won = np.array([row[3] for row in rows])
+    strength = np.zeros(num_players)
+    prior = np.eye(num_players) / _PRIOR_DEVIATION**2
+    for _ in range(100):
+        expected = 1 / (1 + np.exp(strength[b] - strength[a]))
+        gradient = -prior @ strength
+        np.add.at(gradient, a, won - expected)
+        np.add.at(gradient, b, expected - won)
+        information = prior.copy()
+        weight = expected * (1 - expected)
+        for first, second, sign in ((a, a, 1), (b, b, 1), (a, b, -1), (b, a, -1)):
+            np.add.at(information, (first, second), sign * weight)
+        step = np.linalg.solve(information, gradient)
+        strength += step / max(1.0, float(np.abs(step).max()))
+        if np.abs(step).max() < 1e-10:
+            break
+    by_game = np.zeros((len(games), num_players))
+    np.add.at(by_game, (which, a), won - expected)
+    np.add.at(by_game, (which, b), expected - won)
+    own = np.linalg.inv(information)
+    sandwich = own @ (by_game.T @ by_game) @ own
+    centre = np.eye(num_players) - 1 / num_players
+    own, sandwich = (centre @ c @ centre * ELO**2 for c in (own, sandwich))
+    wider = np.sqrt(np.maximum(np.diag(sandwich) / np.maximum(np.diag(own), 1e-12), 1.0))
+    return BradleyTerry(ELO * (strength - strength.mean()), own * wider[:, None] * wider)

@@ -1,0 +1,99 @@
+"""How everybody stands: one row a player, best first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.tournament.ratings import OpenSkill, bradley_terry, openskill_ratings
+from agents.tournament.rules import Game, Tournament, scores
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One player's tournament."""
+
+    player: int
+    name: str
+    games: int
+    wins: int
+    draws: int
+    """Games in which it shared the first place."""
+    points: float
+    """Mean over its games of the share of the others that it outlived, a shared place counting half: 0..1."""
+    skill: OpenSkill
+    elo: float
+    interval: tuple[float, float]
+    """95 % interval of `elo`."""
+    latency_ms: float
+    """Median over its games of the median."""
+    slowest_ms: float
+    failures: int
+    failure: str
+    """Why a request of its first failed game came to nothing."""
+    causes: dict[str, int]
+    """How it died and how often; "survived" for the rest."""
+
+
+def standings(tournament: Tournament, games: Sequence[Game]) -> list[Standing]:
+    """Best first, by μ − 3σ."""
+    num = len(tournament.players)
+    points, count = scores(games, num)
+    skills, fitted = openskill_ratings(games, num), bradley_terry(games, num)
+    intervals = fitted.intervals()
+    rows = []
+    for player, name in enumerate(tournament.names):
+        seats = [seat for game in games for seat in game.seats if seat.player == player]
+        wins = sum(game.winner == player for game in games)
+        first = sum(seat.place == 1 for seat in seats)
+        rows.append(
+            Standing(
+                player=player,
+                name=name,
+                games=int(count[player]),
+                wins=wins,
+                draws=first - wins,
+                points=float(points[player] / max(1, count[player])),
+                skill=skills[player],
+                elo=float(fitted.elo[player]),
+                interval=(float(intervals[player, 0]), float(intervals[player, 1])),
+                latency_ms=float(np.median([seat.latency_ms for seat in seats] or [0.0])),
+                slowest_ms=max((seat.slowest_ms for seat in seats), default=0.0),
+                failures=sum(seat.failures for seat in seats),
+                failure=next((seat.failure for seat in seats if seat.failure), ""),
+                causes=dict(Counter(seat.cause or "survived" for seat in seats).most_common()),
+            )
+        )
+    return sorted(rows, key=lambda row: -row.skill.ordinal)
+
+
+def table(rows: Sequence[Standing]) -> str:
+    """As lines of text. Elo is relative to the mean of all, with its 95 % interval."""
+    lines = [
+        f"{'':<3} {'player':<24} {'games':>6} {'won':>6} {'drawn':>6} {'points':>7} {'μ−3σ':>7} {'μ':>6} {'σ':>5}"
+        f" {'Elo':>6} {'95 % interval':>15} {'ms':>7} {'failed':>7}"
+    ]
+    for place, row in enumerate(rows, 1):
+        interval = f"{row.interval[0]:+.0f} … {row.interval[1]:+.0f}"
+        lines.append(
+            f"{place:>2}. {row.name[-24:]:<24} {row.games:>6} {row.wins:>6} {row.draws:>6} {row.points:>7.1%}"
+            f" {row.skill.ordinal:>7.2f} {row.skill.mu:>6.2f} {row.skill.sigma:>5.2f} {row.elo:>+6.0f} {interval:>15}"
+            f" {row.latency_ms:>7.2f} {row.failures:>7}"
+        )
+    return "\n".join(lines)
+
+
+def cross_table(tournament: Tournament, games: Sequence[Game]) -> tuple[np.ndarray, np.ndarray]:
+    """Of each pair: how often the row's player came out before the column's (draws half) and how often they met, (P, P)."""
+    num = len(tournament.players)
+    before, met = np.zeros((num, num)), np.zeros((num, num), np.int64)
+    for game in games:
+        for a, b, score in game.comparisons():
+            before[a, b] += score
+            before[b, a] += 1 - score
+            met[a, b] += 1
+            met[b, a] += 1
+    return before, met

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import agents
+from agents import bundle, champions
+from agents.champions.crown import crown
+from agents.evaluation import play_games
+from agents.policy import Policy
+from envs.battlesnake.observations import EgocentricPlanes
+from envs.battlesnake.settings import Settings
+from tests.agents.boards import played_boards
+from tests.agents.bundles import make_bundle
+
+
+def settings_of(card):
+    return Settings(ruleset=card.environment["options"].get("ruleset", "standard"))
+
+
+@pytest.mark.parametrize("name", champions.names())
+def test_a_champion_is_whole_small_and_known_by_name(name):
+    loaded = bundle.load(champions.path(name))  # checks every SHA-256
+    assert sum(file.stat().st_size for file in champions.path(name).iterdir()) < 5e6
+    assert loaded.card.command
+    assert len(loaded.card.git_commit) == 40
+    assert loaded.card.metrics["training_hours"] > 0
+    assert loaded.card.metrics["ratings"]
+    assert name in agents.names()
+    assert agents.make(name).name == name
+
+
+@pytest.mark.parametrize("name", champions.names())
+def test_a_champion_wins_clearly_more_than_its_share_against_greedy(name):
+    options = bundle.load(champions.path(name)).card.environment["options"]
+    snakes = options.get("num_snakes", 4)
+    players = [agents.make(name), *[agents.make("greedy")] * (snakes - 1)]
+    settings = settings_of(bundle.load(champions.path(name)).card)
+    results = play_games(players, num_games=60, settings=settings, seed=77)
+    assert results.wins[0] / 60 > 1.5 / snakes
+
+
+def test_the_list_tells_what_a_card_tells():
+    text = champions.table()
+    for name in champions.names():
+        card = bundle.load(champions.path(name)).card
+        assert f"{name}: " in text
+        assert card.git_commit[:9] in text
+
+
+def test_crowning_halves_the_files_and_hardly_changes_what_the_policy_says(tmp_path):
+    source = make_bundle(tmp_path / "large", EgocentricPlanes(rotate=True))
+    small = crown(source, tmp_path / "small", command="train it so")
+    before, after = Policy.load(source), Policy.load(small)
+    assert after.card.command == "train it so"
+    size = [sum(file.stat().st_size for file in path.iterdir()) for path in (source, small)]
+    assert size[1] < 0.7 * size[0]
+    state, boards, slots = played_boards(4)[5]
+    shares = [policy.move_probabilities(state, boards, slots)[0] for policy in (before, after)]
+    np.testing.assert_allclose(*shares, atol=0.02)
+    assert not np.array_equal(*shares)
+    # Both files hold the same weights.
+    by_torch = Policy.load(small, "torch").move_probabilities(state, boards, slots)[0]
+    np.testing.assert_allclose(by_torch, shares[1], atol=1e-5)

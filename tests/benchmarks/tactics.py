@@ -1,0 +1,57 @@
+"""Who finds the tactics suite's moves, in 50 ms each: `python -m tests.benchmarks.tactics [AGENT…] [--json]`.
+
+91 positions of `tests/agents/tactics`, each with one right move that trying everything confirms. A policy, or whatever looks
+at the board and moves, takes no more time than it needs. Policies made for 11×11 boards skip those that they can't see.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+import agents
+from agents.agent import Agent
+from agents.card import BundleError
+from tests.agents.tactics.test_tactics import PUZZLES
+from tests.benchmarks.measure import machine
+
+THINKING_S = 0.05
+DEFAULT = ("random", "greedy", "flood", "classics", *agents.champions.names(), "mcts", "alphabeta")
+
+
+def solved(agent: Agent) -> dict[str, tuple[int, int]]:
+    """By theme: how many were solved, of how many that the agent can play."""
+    found: dict[str, tuple[int, int]] = {}
+    for puzzle in PUZZLES:
+        # Compiling, and a core that others took, are no thoughts of the agent's.
+        try:
+            agent.act(puzzle.state(), 0)
+            move = agent.act(puzzle.state(), 0, time.monotonic() + THINKING_S).move
+        except BundleError:
+            continue
+        right, tried = found.get(puzzle.theme, (0, 0))
+        found[puzzle.theme] = right + (move == puzzle.move), tried + 1
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("agents", nargs="*", default=DEFAULT, help="as `agents.make` takes them (default: all built-in ones)")
+    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
+    options = parser.parse_args()
+    print("procsnake tactics", machine())
+    figures = {}
+    for name in options.agents:
+        kinds = {"alphabeta": {"margin_ms": 0.0}, "mcts": {"margin_ms": 0.0}}
+        found = solved(agents.make(name, **kinds.get(name, {})))
+        right, tried = (sum(column) for column in zip(*found.values(), strict=True))
+        figures[name] = right / tried
+        themes = ", ".join(f"{theme} {r}/{n}" for theme, (r, n) in found.items())
+        print(f"{name:<24} {right:>3} of {tried:<3} {right / tried:>7.1%}   {themes}", flush=True)
+    if options.json:
+        print(json.dumps({**figures, "machine": machine(), "time": time.strftime("%Y-%m-%d")}))
+
+
+if __name__ == "__main__":
+    main()
