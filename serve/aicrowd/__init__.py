@@ -2,7 +2,8 @@
 
 from serve.aicrowd.check import Finding, check
 from serve.aicrowd.export import export
+from serve.aicrowd.section import NoCounterpartError
 from serve.aicrowd.submit import SubmissionError, submit
-from serve.aicrowd.translation import TRACKS, NoCounterpartError
+from serve.aicrowd.translation import TRACKS
 
 __all__ = ["TRACKS", "Finding", "NoCounterpartError", "SubmissionError", "check", "export", "submit"]

@@ -33,7 +33,7 @@ def read_config(checkpoint):
         if os.path.exists(path):
             with open(path, "rb") as file:
                 return pickle.load(file)
-    raise SystemExit("there is no params.pkl beside {} or above it".format(checkpoint))
+    raise SystemExit(f"there is no params.pkl beside {checkpoint} or above it")
 
 
 def play(agent, episodes):

@@ -13,6 +13,8 @@ from ray.rllib.evaluation.postprocessing import Postprocessing
 from ray.rllib.policy import tf_policy, torch_policy
 from ray.rllib.utils.framework import try_import_tf, try_import_torch
 
+from algorithms.aligned_torch import AlignedTorch
+
 tf = try_import_tf()
 torch, _ = try_import_torch()
 
@@ -82,12 +84,18 @@ PolicyTF = ppo_tf_policy.PPOTFPolicy.with_updates(
     optimizer_fn=lambda policy, config: tf.train.AdamOptimizer(policy.cur_lr, epsilon=ADAM_EPSILON),
     mixins=[tf_policy.LearningRateSchedule, tf_policy.EntropyCoeffSchedule, KLRuleTF, ppo_tf_policy.ValueNetworkMixin],
 )
-PolicyTorch = ppo_torch_policy.PPOTorchPolicy.with_updates(
+BasePolicyTorch = ppo_torch_policy.PPOTorchPolicy.with_updates(
     name="ProcsnakePPOTorch",
     loss_fn=loss_torch,
     optimizer_fn=lambda policy, config: torch.optim.Adam(policy.model.parameters(), lr=config["lr"], eps=ADAM_EPSILON),
     mixins=[ScheduleTorch, torch_policy.EntropyCoeffSchedule, KLRuleTorch, ppo_torch_policy.ValueNetworkMixin],
 )
+
+
+class PolicyTorch(AlignedTorch, BasePolicyTorch):
+    pass
+
+
 ProcsnakePPO = PPOTrainer.with_updates(
     name="ProcsnakePPO",
     default_policy=PolicyTF,

@@ -7,4 +7,16 @@ def _procsnake_ppo():
     return ProcsnakePPO
 
 
-CUSTOM_ALGORITHMS = {"ProcsnakePPO": _procsnake_ppo}
+def _procsnake_dqn():
+    from algorithms.procsnake_q import ProcsnakeDQN
+
+    return ProcsnakeDQN
+
+
+def _procsnake_apex():
+    from algorithms.procsnake_q import ProcsnakeAPEX
+
+    return ProcsnakeAPEX
+
+
+CUSTOM_ALGORITHMS = {"ProcsnakePPO": _procsnake_ppo, "ProcsnakeDQN": _procsnake_dqn, "ProcsnakeAPEX": _procsnake_apex}

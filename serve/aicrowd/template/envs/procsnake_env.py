@@ -1,7 +1,8 @@
 """What procsnake puts around a game, around the competition's own environment, under the name `procsnake_env`.
 
-Its options stand in `env_config` beside Procgen's: action_repeat, frame_stack or gap_stack, shape_rewards, norm_reward (the
-discount of the returns that rewards are divided by). `info` tells the raw `episode_return` and `episode_length`.
+Its options stand in `env_config` beside Procgen's: action_repeat, frame_stack or gap_stack, augment (names in
+`utils/augment.py`), shape_rewards, and norm_reward (the discount of the returns that rewards are divided by). `info` tells the
+raw `episode_return` and `episode_length`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,16 @@ import gym
 import numpy as np
 from envs.procgen_env_wrapper import ProcgenEnvWrapper
 from ray.tune import registry
+from utils.augment import augment
 
-OPTIONS = {"action_repeat": 1, "frame_stack": None, "gap_stack": None, "shape_rewards": False, "norm_reward": None}
+OPTIONS = {
+    "action_repeat": 1,
+    "frame_stack": None,
+    "gap_stack": None,
+    "augment": (),
+    "shape_rewards": False,
+    "norm_reward": None,
+}
 LIMIT = 10.0
 
 
@@ -48,6 +57,7 @@ class ProcsnakeEnv(gym.Env):
         kept = own["frame_stack"] or own["gap_stack"] or 1
         self.frames = deque(maxlen=kept)
         self.picks = (0, kept - 1) if own["gap_stack"] else tuple(range(kept))
+        self.augmentations = own["augment"] or ()
         space = self.env.observation_space
         low, high = np.tile(space.low, len(self.picks)), np.tile(space.high, len(self.picks))
         self.observation_space = gym.spaces.Box(low, high, dtype=space.dtype)
@@ -74,7 +84,8 @@ class ProcsnakeEnv(gym.Env):
         return self.stacked(), self.paid(total, done), done, info
 
     def stacked(self):
-        return np.concatenate([self.frames[pick] for pick in self.picks], axis=-1)
+        picture = np.concatenate([self.frames[pick] for pick in self.picks], axis=-1)
+        return np.ascontiguousarray(augment(picture, self.augmentations))
 
     def paid(self, reward, done):
         if self.shape:

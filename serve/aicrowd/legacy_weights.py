@@ -1,0 +1,96 @@
+"""A bundle's weights in forms that the legacy stack reads: an .npz, and a checkpoint of Ray 0.8.6 written without Ray.
+
+Pickles are of protocol 3 and name nothing of NumPy but `ndarray` and `dtype`'s text: NumPy 2 would write modules that 1.18
+doesn't have.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from agents.bundle import Bundle
+from envs.errors import MissingDependencyError
+
+PROTOCOL = 3
+_POLICY = "default_policy"
+_MODELS = {"ppo": ("default_model",), "dqn": ("q_func", "target_q_func"), "apex": ("q_func", "target_q_func")}
+"""Names that Ray gives the models of an algorithm; the last of two is the target network."""
+
+Arrays = dict[str, np.ndarray]
+
+
+def read_weights(bundle: Bundle) -> Arrays:
+    """The arrays of a bundle by the names of its network. Raises `MissingDependencyError` without safetensors."""
+    try:
+        from safetensors.numpy import load
+    except ImportError as error:
+        raise MissingDependencyError("safetensors", feature="--with-weights", install="pip install safetensors") from error
+    return {name: np.ascontiguousarray(array, np.float32) for name, array in load(bundle.weights).items()}
+
+
+def npz(weights: Arrays) -> bytes:
+    """The arrays as a NumPy archive."""
+    file = io.BytesIO()
+    np.savez(file, **weights)
+    return file.getvalue()
+
+
+def policy_weights(weights: Arrays, *, algorithm: str, framework: str) -> Arrays:
+    """The arrays by the names that Ray 0.8.6 saves them under."""
+    if framework == "torch":
+        return weights
+    return {
+        f"{_POLICY}/{model}.{name.rpartition('.')[0]}/{'kernel' if name.endswith('weight') else 'bias'}": tf_order(array)
+        for model in _MODELS[algorithm]
+        for name, array in weights.items()
+    }
+
+
+def tf_order(array: np.ndarray) -> np.ndarray:
+    """TensorFlow's order of axes: torch's (outputs, inputs, …) with inputs and outputs last."""
+    return np.ascontiguousarray(array.transpose(2, 3, 1, 0) if array.ndim == 4 else array.T)
+
+
+def checkpoint(weights: Arrays, params: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of a trial that has taken no step yet; its counters are what a run that goes on from it counts from."""
+    worker = dumps({"filters": {_POLICY: None}, "state": {_POLICY: weights}})
+    counters = {"num_steps_sampled": 0, "num_steps_trained": 0}
+    state = {
+        "worker": worker,
+        "trainer_state": {},
+        "train_exec_impl": {"counters": counters, "info": {}, "timers": None},
+    }
+    metadata = {
+        "experiment_id": "0" * 32,
+        "iteration": 1,
+        "timesteps_total": 0,
+        "time_total": 0.0,
+        "episodes_total": 0,
+        "saved_as_dict": False,
+        "ray_version": "0.8.6",
+    }
+    return {
+        "params.pkl": dumps(dict(params)),
+        "checkpoint_1/checkpoint-1": dumps(state),
+        "checkpoint_1/checkpoint-1.tune_metadata": dumps(metadata),
+        "checkpoint_1/.is_checkpoint": b"",
+    }
+
+
+def dumps(value: Any) -> bytes:
+    """A pickle that NumPy 1.18 on Python 3.7 reads."""
+    file = io.BytesIO()
+    _LegacyPickler(file, protocol=PROTOCOL).dump(value)
+    return file.getvalue()
+
+
+class _LegacyPickler(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return np.ndarray, (value.shape, value.dtype.str, bytearray(value.tobytes()))
+        return NotImplemented

@@ -1,0 +1,229 @@
+"""What is written: everything that the competition wants, in a language and in pickles that its machines read."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import pickle
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from envs.errors import ConfigError
+from envs.procgen.scores import EASY, PRIVATE
+from serve.aicrowd import NoCounterpartError, check, export
+from serve.aicrowd.export import CHECKPOINT, TEMPLATE, WEIGHTS
+from serve.aicrowd.legacy_weights import dumps, policy_weights, tf_order
+from tests.serve.aicrowd.entries import make_bundle
+
+
+@pytest.fixture(scope="module")
+def local(bundle_of, tmp_path_factory) -> Path:
+    target = tmp_path_factory.mktemp("local") / "entry"
+    export(bundle_of("lars"), target, track="generalization", with_weights=True)
+    return target
+
+
+@pytest.mark.parametrize("recipe", ["ppo", "lars", "max", "dqn", "apex"])
+@pytest.mark.parametrize("framework", ["tf", "torch"])
+@pytest.mark.parametrize("with_weights", [False, True])
+def test_every_export_keeps_every_rule(bundle_of, tmp_path, recipe, framework, with_weights):
+    target = tmp_path / "entry"
+    export(bundle_of(recipe), target, track="generalization", framework=framework, with_weights=with_weights)
+    assert check(target) == []
+    assert (target / WEIGHTS).exists() == with_weights
+
+
+def test_a_run_folder_will_do(bundle_of, tmp_path):
+    shutil.copytree(bundle_of("ppo"), tmp_path / "run" / "bundle")
+    export(tmp_path / "run", tmp_path / "entry", track="generalization")
+    assert (tmp_path / "entry" / "experiments" / "procgen-ppo.yaml").is_file()
+
+
+@pytest.mark.parametrize("path", sorted(TEMPLATE.rglob("*.py")), ids=lambda path: str(path.relative_to(TEMPLATE)))
+def test_the_templates_are_python_3_7(path):
+    ast.parse(path.read_text(), feature_version=(3, 7))
+
+
+def test_the_score_options_are_ours():
+    scope: dict = {}
+    exec((TEMPLATE / "utils" / "returns.py").read_text(), scope)
+    assert {game: (low, high) for game, (_, low, high) in scope["RETURNS"].items()} == {**EASY, **PRIVATE}
+    assert scope["score_options"]("fruitbot") == {"return_min": -12, "return_blind": -1.5, "return_max": 32.4}
+
+
+def test_the_two_lists_of_requirements_differ_in_tensorflow_alone():
+    gpu, cpu = ((TEMPLATE / name).read_text() for name in ("requirements.txt", "requirements-cpu.txt"))
+    differing = set(gpu.splitlines()) ^ set(cpu.splitlines())
+    assert {line for line in differing if not line.startswith("#")} == {"tensorflow-gpu==2.2.0", "tensorflow-cpu==2.2.0"}
+
+
+def test_the_dockerfile_is_right_by_hadolint(local):
+    program = Path(sysconfig.get_path("scripts")) / "hadolint"
+    if not program.is_file():
+        pytest.skip("hadolint is not installed")
+    done = subprocess.run([program, local / "Dockerfile"], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_kits_validator_reads_the_experiment_by_sourcing_run_sh(local):
+    # As AIcrowd's procgen-cli does it.
+    command = "source ./run.sh > /dev/null; echo $EXPERIMENT"
+    done = subprocess.run(["bash", "-c", command], cwd=local, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "experiments/procgen-ppo-lars.yaml"
+
+
+def test_run_sh_reads_name_trainer_and_environment(local):
+    text = (local / "experiments" / "procgen-ppo-lars.yaml").read_text()
+    names = [line for line in text.splitlines() if not line.startswith((" ", "#"))]
+    assert names[0] == "procgen-ppo-lars:"
+    assert [line.split() for line in text.splitlines() if "  run:" in line] == [["run:", "ProcsnakePPO"]]
+    assert [line.split() for line in text.splitlines() if "  env:" in line] == [["env:", "procsnake_env"]]
+
+
+def test_without_a_checkpoint_rollouts_say_what_to_do(local, tmp_path):
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "AICROWD_IS_GRADING": "1"}
+    done = subprocess.run(
+        ["bash", "run.sh", "--rollout"], cwd=local, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert "train first" in done.stderr
+
+
+def test_a_local_package_says_so_and_a_competition_package_carries_nothing(local, bundle_of, tmp_path):
+    assert "local package" in json.loads((local / "aicrowd.json").read_text())["description"]
+    assert "A local package" in (local / "README.md").read_text()
+    export(bundle_of("lars"), tmp_path / "entry", track="generalization")
+    text = (tmp_path / "entry" / "README.md").read_text()
+    assert "carries no weights" in text
+    assert "local package" not in (tmp_path / "entry" / "aicrowd.json").read_text()
+
+
+def test_the_readme_tells_what_differs(bundle_of, tmp_path):
+    translation = export(bundle_of("lars"), tmp_path / "entry", track="generalization")
+    assert translation.notes
+    for note in translation.notes:
+        assert note in (tmp_path / "entry" / "README.md").read_text()
+
+
+# Weights.
+
+
+def test_the_checkpoint_is_read_with_nothing_but_the_standard_library_and_numpy(local):
+    state = pickle.loads((local / CHECKPOINT).read_bytes())
+    worker = pickle.loads(state["worker"])
+    weights = worker["state"]["default_policy"]
+    with np.load(local / WEIGHTS) as arrays:
+        names = set(arrays.files)
+        first = arrays["stages.0.entry.weight"]
+    assert len(weights) == len(names)
+    kernel = weights["default_policy/default_model.stages.0.entry/kernel"]
+    assert kernel.shape == (3, 3, 6, 32)
+    np.testing.assert_array_equal(kernel[1, 2, 4, 7], first[7, 4, 1, 2])
+    assert state["train_exec_impl"]["counters"] == {"num_steps_sampled": 0, "num_steps_trained": 0}
+    params = pickle.loads((local / "checkpoint" / "params.pkl").read_bytes())
+    assert params["evaluation_config"] == {"explore": False, "env_config": {"augment": None, "shape_rewards": False}}
+
+
+def test_pickles_name_nothing_that_numpy_1_18_lacks():
+    content = dumps({"a": np.arange(6, dtype=np.float32).reshape(2, 3)})
+    assert b"numpy._core" not in content
+    assert content[1] <= 4
+    np.testing.assert_array_equal(pickle.load(io.BytesIO(content))["a"], [[0, 1, 2], [3, 4, 5]])
+
+
+def test_tensorflows_order_computes_the_same():
+    generator = np.random.default_rng(0)
+    kernel, inputs = generator.normal(size=(5, 4, 3, 3)), generator.normal(size=(4, 3, 3))
+    by_torch = np.einsum("oikl,ikl->o", kernel, inputs)
+    by_tf = np.einsum("klio,kli->o", tf_order(kernel), inputs.transpose(1, 2, 0))
+    np.testing.assert_allclose(by_tf, by_torch)
+
+
+def test_a_q_networks_target_gets_the_weights_too():
+    weights = {"advantage.weight": np.zeros((15, 8), np.float32), "advantage.bias": np.zeros(15, np.float32)}
+    named = policy_weights(weights, algorithm="apex", framework="tf")
+    assert {name.split("/")[1] for name in named} == {"q_func.advantage", "target_q_func.advantage"}
+    assert named["default_policy/target_q_func.advantage/kernel"].shape == (8, 15)
+
+
+# The folder.
+
+
+def test_an_older_export_is_replaced_and_keeps_its_git(bundle_of, tmp_path):
+    target = tmp_path / "entry"
+    export(bundle_of("ppo"), target, track="generalization")
+    (target / ".git").mkdir()
+    (target / ".git" / "HEAD").write_text("ref: refs/heads/master\n")
+    export(bundle_of("lars"), target, track="generalization")
+    assert (target / ".git" / "HEAD").is_file()
+    assert [path.name for path in (target / "experiments").iterdir()] == ["procgen-ppo-lars.yaml"]
+    assert [path.name for path in tmp_path.iterdir()] == ["entry"]
+
+
+def test_other_folders_are_not_replaced(bundle_of, tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter").write_text("1")
+    with pytest.raises(ConfigError, match="is no export of procsnake"):
+        export(bundle_of("ppo"), tmp_path / "thesis", track="generalization")
+    assert (tmp_path / "thesis" / "chapter").read_text() == "1"
+
+
+def test_nothing_is_written_for_what_is_refused(tmp_path):
+    bundle = make_bundle(tmp_path / "bundle", "ppo", "ppo.target_kl=0.1")
+    with pytest.raises(NoCounterpartError):
+        export(bundle, tmp_path / "entry", track="generalization")
+    assert not (tmp_path / "entry").exists()
+
+
+# The starter kit.
+
+
+@pytest.fixture
+def kit(tmp_path) -> Path:
+    """A clone, as far as the exporter looks at it."""
+    folder = tmp_path / "kit"
+    files = {
+        "run.sh": "#!/bin/bash\n",
+        "train.py": "kit = 1\n",
+        "rollout.py": "from ray.rllib.utils.space_utils import flatten_to_single_ndarray\n",
+        "envs/procgen_env_wrapper.py": "kit = 1\n",
+        "utils/loader.py": "kit = 1\n",
+        "algorithms/__init__.py": "kit = 1\n",
+        "algorithms/registry.py": 'CUSTOM_ALGORITHMS = {"custom/Random": None}\n',
+        "README.md": "the kit\n",
+        ".git/HEAD": "ref\n",
+        ".gitignore": "*.mp4",
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_of_a_starter_kit_only_the_open_parts_are_added_to(bundle_of, kit, tmp_path):
+    target = tmp_path / "entry"
+    export(bundle_of("ppo"), target, track="generalization", starter_kit=kit)
+    for kept in ("train.py", "rollout.py", "envs/procgen_env_wrapper.py", "utils/loader.py", "README.md"):
+        assert (target / kept).read_bytes() == (kit / kept).read_bytes()
+    assert not (target / ".git").exists()
+    registry = (target / "algorithms" / "registry.py").read_text()
+    assert "custom/Random" in registry
+    assert registry.count("procsnake_registry.CUSTOM_ALGORITHMS") == 1
+    assert (target / ".gitignore").read_text().splitlines()[:2] == ["*.mp4", "outputs/"]
+    assert "python utils/rollout_on_ray_086.py" in (target / "run.sh").read_text()
+    assert (target / "PROCSNAKE.md").is_file()
+    assert check(target) == []
+    experiment = yaml.safe_load((target / "experiments" / "procgen-ppo.yaml").read_text())
+    assert list(experiment) == ["procgen-ppo"]
+
+
+def test_a_folder_that_is_no_starter_kit(bundle_of, tmp_path):
+    with pytest.raises(ConfigError, match=r"has no run\.sh"):
+        export(bundle_of("ppo"), tmp_path / "entry", track="generalization", starter_kit=tmp_path)
