@@ -16,6 +16,8 @@ _NETWORKS = {
     "impala": "agents.networks.impala:Impala",
     "mlp": "agents.networks.mlp:MLP",
     "q-network": "agents.networks.q_network:QNetwork",
+    "recurrent": "agents.networks.recurrent:Recurrent",
+    "starter-pack": "agents.networks.starter_pack:StarterPack",
     "snake-cnn": "agents.networks.snake_cnn:SnakeCNN",
 }
 

@@ -79,7 +79,8 @@ class QNetwork(nn.Module):
 
 def q_values(atoms: torch.Tensor, support: torch.Tensor) -> torch.Tensor:
     """Expected returns [B, A] from `QNetwork.atoms` [B, A, N] on the atoms of `support` [N]."""
-    return atoms.squeeze(-1) if len(support) == 1 else atoms.softmax(-1) @ support
+    # No matrix product: autocast would round it to bfloat16.
+    return atoms.squeeze(-1) if len(support) == 1 else (atoms.softmax(-1) * support).sum(-1)
 
 
 class NoisyLinear(nn.Module):

@@ -8,6 +8,7 @@ import torch
 from agents import networks
 from agents.networks.q_network import q_values
 from envs.errors import ConfigError
+from tests.agents.networks.test_networks import BODIES
 
 
 def test_a_network_with_dueling_heads_has_q_values_of_mean_v():
@@ -41,7 +42,7 @@ def test_q_values_are_means_of_the_distributions():
 
 
 def test_heads_go_on_any_body():
-    for body in [name for name in networks.names() if name != "q-network"]:
+    for body in BODIES:
         network = networks.build("q-network", (11, 11, 3), 4, body=body, num_atoms=5)
         seen = torch.randint(0, 256, (2, 11, 11, 3), dtype=torch.uint8)
         assert network(seen)[0].shape == (2, 4)
@@ -51,3 +52,15 @@ def test_heads_go_on_any_body():
 def test_impossible_distributions_are_refused():
     with pytest.raises(ConfigError, match="no distribution"):
         networks.build("q-network", (1, 1, 5), 3, num_atoms=5, v_min=1.0, v_max=1.0)
+
+
+def test_means_of_distributions_stay_float32_in_bfloat16():
+    """They are compared between actions, and written into float32 columns where they are made."""
+    torch.manual_seed(0)
+    network = networks.build("q-network", (8,), 3, body="mlp", num_atoms=51, v_min=-5.0, v_max=20.0)
+    seen = torch.randint(256, (32, 8), dtype=torch.uint8)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        values = network(seen)[0]
+        probabilities = network.atoms(seen).softmax(-1)
+    assert values.dtype == torch.float32
+    torch.testing.assert_close(values, (probabilities.double() @ network.support.double()).float(), atol=1e-4, rtol=1e-5)

@@ -1,0 +1,57 @@
+"""Any of the networks with a memory: an LSTM between its layers and its heads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
+
+from agents import networks
+from agents.networks.layers import Heads
+
+
+class Recurrent(nn.Module):
+    """The network `body` (options `body_options`) up to its heads → LSTM of `units` → heads of its own.
+
+    Unlike other networks it answers for stretches of episodes and takes what it remembers along:
+    forward: observations float or uint8 [B, …] in order of time within each stretch, `lengths` of the stretches (their sum is
+    B), state float32 [S, 2 · units] before the first entry of each → (logits float32 [B, A], values float32 [B], state after
+    the last entry of each [S, 2 · units]). The state at the beginning of an episode is 0. LSTM as Hochreiter and Schmidhuber
+    1997, orthogonal weights and zero biases as in CleanRL's ppo_atari_lstm.py.
+    """
+
+    def __init__(
+        self,
+        observation_shape: tuple[int, ...],
+        num_actions: int,
+        *,
+        body: str = "mlp",
+        body_options: Mapping[str, Any] | None = None,
+        units: int = 64,
+    ) -> None:
+        super().__init__()
+        if units < 1:
+            raise ValueError(f"units is {units}; it must be at least 1")
+        self.body = networks.build(body, observation_shape, num_actions, **(body_options or {}))
+        features = self.body.heads.actor.in_features
+        self.body.heads = nn.Identity()
+        self.lstm = nn.LSTM(features, units, batch_first=True)
+        for name, parameter in self.lstm.named_parameters():
+            nn.init.zeros_(parameter) if "bias" in name else nn.init.orthogonal_(parameter, 1.0)
+        self.heads = Heads(units, num_actions)
+
+    def forward(
+        self, observations: torch.Tensor, lengths: torch.Tensor, state: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        features = self.body(observations)
+        # Float32 also under autocast: rounding errors would add up from step to step.
+        with torch.autocast(features.device.type, enabled=False):
+            stretches = pack_sequence(features.float().split(lengths.tolist()), enforce_sorted=False)
+            hidden, cell = (part.contiguous()[None] for part in state.chunk(2, -1))
+            packed, after = self.lstm(stretches, (hidden, cell))
+            outputs, _ = pad_packed_sequence(packed, batch_first=True)
+            real = torch.arange(outputs.shape[1], device=outputs.device) < lengths[:, None]
+        return *self.heads(outputs[real]), torch.cat(after, -1)[0]

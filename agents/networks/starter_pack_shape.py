@@ -1,0 +1,78 @@
+"""How large the layers of the starter pack's networks are: what the ones in MXNet and their twins in torch share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from envs.errors import UnknownNameError
+
+KINDS = ("attention", "concat", "vision")
+STATE_TYPES = ("layered", "one_versus_all")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StarterPackShape:
+    """How large each layer is. Option names are the pack's; raises `ValueError` or `UnknownNameError` for what can't be."""
+
+    kind: str
+    height: int
+    width: int
+    planes: int
+    num_actions: int
+    starting_channels: int = 6
+    """Output planes of the first convolution; each further one has twice as many."""
+    number_of_conv_layers: int = 3
+    number_of_dense_layers: int = 2
+    number_of_hidden_states: int = 128
+    """Units of each dense layer."""
+    kernel_size: int = 3
+    """Odd; planes keep their size but for the stride."""
+    stride: int = 1
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UnknownNameError("network", str(self.kind), KINDS)
+        sizes = (self.starting_channels, self.number_of_conv_layers, self.number_of_dense_layers, self.number_of_hidden_states)
+        if min(*sizes, self.stride) < 1 or self.kernel_size % 2 != 1:
+            raise ValueError(f"sizes {sizes} and stride {self.stride} must be at least 1, kernel_size {self.kernel_size} odd")
+
+    @property
+    def channels(self) -> list[tuple[int, int]]:
+        """(input, output) planes of each convolution."""
+        outputs = [self.starting_channels << layer for layer in range(self.number_of_conv_layers)]
+        return list(pairwise([self.planes, *outputs]))
+
+    @property
+    def rows(self) -> int:
+        """Of the last convolution's planes."""
+        return self._after_strides(self.height)
+
+    @property
+    def columns(self) -> int:
+        """Of the last convolution's planes."""
+        return self._after_strides(self.width)
+
+    @property
+    def dense(self) -> list[tuple[int, int]]:
+        """(input, output) units of each dense layer."""
+        features = self.channels[-1][1] * self.rows * self.columns + (self.planes if self.kind != "vision" else 0)
+        return list(pairwise([features, *[self.number_of_hidden_states] * self.number_of_dense_layers]))
+
+    def _after_strides(self, side: int) -> int:
+        for _ in range(self.number_of_conv_layers):
+            side = (side - 1) // self.stride + 1
+        return side
+
+
+def shape_of(
+    observation_shape: tuple[int, int, int], num_actions: int, *, kind: str, state_type: str = "layered", **sizes: int
+) -> StarterPackShape:
+    """The layers for observations (H, W, C). Raises like `StarterPackShape`."""
+    if state_type not in STATE_TYPES:
+        raise UnknownNameError("state_type", str(state_type), STATE_TYPES)
+    height, width, channels = observation_shape
+    planes = 3 if state_type == "one_versus_all" else channels
+    if channels < planes:
+        raise ValueError(f"one_versus_all reads food, oneself and others; the observation has {channels} planes")
+    return StarterPackShape(kind=kind, height=height, width=width, planes=planes, num_actions=num_actions, **sizes)

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import platform
+
+import numpy as np
+import pytest
+import torch
+
+from agents import make, networks
+from agents.agent import Agent
+from agents.evaluation import play_games
+from agents.policy import Policy
+from envs.errors import ConfigError, UnknownNameError
+from tests.train.experiments import toy_q
+from train.config import Experiment, MXNetDQNSettings, NetworkSettings
+from train.run import train
+
+if platform.system() != "Linux" or platform.machine() != "x86_64":
+    pytest.skip("MXNet has wheels for Linux on x86_64 alone", allow_module_level=True)
+
+from agents.networks.mxnet_starter_pack import set_weights, weights_of
+from train.mxnet_dqn import Batch, MXNetDQN, QLearner, Replay
+
+SMALL = {"starting_channels": 8, "number_of_conv_layers": 1, "number_of_dense_layers": 1, "number_of_hidden_states": 32}
+
+
+PLANES = {"identity": 4, "masked-bandit": 4, "corridor": 11, "counting": 8}
+
+
+def toy(world: str, *, kind: str = "concat", steps: int = 20_000, options: dict | None = None, **settings) -> Experiment:
+    """An experiment on a world of `tests.train.worlds`."""
+    chosen = {
+        "buffer_size": 5000, "update_every": 64, "lr_start": 5e-3, "eps_decay": 0.9997, "eps_end": 0.0,
+        "target_update_every": 20, "warmup": 500, "num_steps": 10, **settings,
+    }  # fmt: skip
+    return Experiment.from_dict(
+        {
+            **toy_q(world, options=options).to_dict(),
+            "algorithm": "mxnet_dqn",
+            "network": {"name": kind, "options": {**SMALL, "kernel_size": 1, "scales": [1 / 255] * PLANES[world]}},
+            "mxnet_dqn": chosen,
+            "budget": {"total_agent_steps": steps},
+        }
+    )
+
+
+def best_return(experiment: Experiment, iterations: int) -> float:
+    algorithm, best = MXNetDQN(experiment), 0.0
+    for _ in range(iterations):
+        played = algorithm.train()["env_runners"]
+        best = max(best, played.get("episode_return_mean", 0.0))
+        if best >= 0.98:
+            break
+    algorithm.stop()
+    return best
+
+
+@pytest.mark.parametrize("kind", ["attention", "concat", "vision"])
+def test_each_network_solves_identity(kind):
+    assert best_return(toy("identity", kind=kind, gamma=0.0), 60) >= 0.98
+
+
+def test_soft_updates_of_the_target_learn_to_walk_ten_cells():
+    experiment = toy("corridor", gamma=0.9, tau=0.05, target_update_every=0, eps_decay=0.99, update_every=32)
+    assert best_return(experiment, 60) >= 0.98
+
+
+def test_masks_keep_it_from_actions_that_are_no_use():
+    # The world asserts that no masked action is taken; without knowing the mask a third of the return is the most.
+    assert best_return(toy("masked-bandit", gamma=0.0), 60) >= 0.98
+
+
+def learner(**settings) -> QLearner:
+    return QLearner(NetworkSettings(name="concat", options=SMALL), MXNetDQNSettings(**settings), (5, 5, 4), 3, seed=3)
+
+
+def batch(size: int = 32) -> Batch:
+    rng = np.random.default_rng(0)
+    shown = rng.integers(0, 5, (2, size, 5, 5, 4)).astype(np.uint8)
+    masks = rng.random((size, 3)) < 0.5
+    masks[:, 1] = True
+    rewards = rng.normal(size=size).astype(np.float32)
+    return Batch(shown[0], rng.integers(0, 3, size), rewards, shown[1], rng.random(size) < 0.3, masks)
+
+
+def torch_twin(made: QLearner) -> torch.nn.Module:
+    twin = networks.build("starter-pack", (5, 5, 4), 3, kind="concat", **SMALL)
+    twin.load_state_dict({name: torch.from_numpy(value) for name, value in weights_of(made.target).items()})
+    return twin.eval()
+
+
+def test_the_target_begins_as_the_network():
+    made = learner()
+    for name, weights in weights_of(made.network).items():
+        np.testing.assert_array_equal(weights, weights_of(made.target)[name])
+
+
+def test_goals_value_the_next_state_by_the_target_network():
+    made, given = learner(gamma=0.9), batch()
+    set_weights(made.target, {name: 2 * value for name, value in weights_of(made.target).items()})
+    with torch.inference_mode():
+        following = torch_twin(made)(torch.from_numpy(given.next_observations))[0].numpy()
+    for k, goal in enumerate(made.goals(given)):
+        allowed = [following[k, a] for a in range(3) if given.next_masks[k, a]]
+        expected = given.rewards[k] + (0.0 if given.terminated[k] else 0.9 * max(allowed))
+        assert goal == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("tau", [0.25, 1.0])
+def test_the_target_follows_softly(tau):
+    made = learner(tau=tau, lr_start=0.1)
+    before = weights_of(made.target)
+    made.update(batch())
+    network, after = weights_of(made.network), weights_of(made.target)
+    for name, old in before.items():
+        np.testing.assert_allclose(after[name], old + tau * (network[name] - old), atol=1e-6)
+
+
+def test_the_target_is_copied_after_so_many_updates():
+    made = learner(target_update_every=2, lr_start=0.1)
+    first = weights_of(made.target)["output.bias"]
+    made.update(batch())
+    np.testing.assert_array_equal(weights_of(made.target)["output.bias"], first)
+    made.update(batch())
+    np.testing.assert_array_equal(weights_of(made.target)["output.bias"], weights_of(made.network)["output.bias"])
+
+
+def test_the_learning_rate_falls_in_steps():
+    made = learner(lr_start=0.1, lr_step=2, lr_factor=0.5)
+    rates = []
+    for _ in range(5):
+        rates.append(made.learning_rate)
+        made.update(batch())
+    assert rates == pytest.approx([0.1, 0.1, 0.05, 0.05, 0.025])
+
+
+def test_replay_forgets_the_oldest_and_keeps_what_belongs_together():
+    replay, given = Replay(50, np.zeros((5, 5, 4), np.uint8), 3), batch(20)
+    for number in range(4):
+        replay.add(given._replace(rewards=np.arange(20, dtype=np.float32) + 20 * number, actions=np.arange(20) % 3))
+    drawn = replay.sample(5000, np.random.default_rng(0))
+    assert len(replay) == 50
+    assert sorted(set(drawn.rewards)) == list(range(30, 80))
+    np.testing.assert_array_equal(drawn.actions, drawn.rewards % 20 % 3)
+    np.testing.assert_array_equal(drawn.next_masks, given.next_masks[(drawn.rewards % 20).astype(int)])
+
+
+def test_exploration_draws_evenly_among_the_allowed_actions_and_falls_with_each_game():
+    algorithm = MXNetDQN(toy("masked-bandit", eps_decay=0.5, eps_start=1.0, eps_end=0.125))
+    mask = np.tile([True, True, False, True], (64, 1))
+    algorithm.world.action_mask[:] = mask
+    counts = np.bincount(np.concatenate([algorithm.choose() for _ in range(100)]), minlength=4)
+    assert counts[2] == 0
+    np.testing.assert_allclose(counts[[0, 1, 3]] / 6400, 1 / 3, atol=0.03)
+    seen = []
+    for games in (0, 1, 2, 10):
+        algorithm.games = games
+        seen.append(algorithm.epsilon)
+    assert seen == [1.0, 0.5, 0.25, 0.125]
+
+
+def test_what_the_memory_holds_of_a_truncated_episode_is_its_own_end():
+    # Action 1 goes on by a cell, action 0 ends the episode; after three turns all begin at cell 0 again.
+    algorithm = MXNetDQN(toy("corridor", options={"max_turns": 3}))
+    for _ in range(30):
+        algorithm.play()
+    kept = algorithm.replay.sample(2000, np.random.default_rng(0))
+    now, later = (shown.reshape(-1, 11).argmax(axis=1) for shown in (kept.observations, kept.next_observations))
+    np.testing.assert_array_equal(kept.terminated, kept.actions == 0)
+    assert (now[~kept.terminated] == 2).any()
+    np.testing.assert_array_equal(later[~kept.terminated], now[~kept.terminated] + 1)
+
+
+def test_what_the_memory_holds_belongs_together():
+    # Each row shows a number that goes up by one; after an ending the world shows the next episode's.
+    algorithm = MXNetDQN(toy("counting", options={"num_games": 8}))
+    for _ in range(40):
+        algorithm.play()
+    kept = algorithm.replay.sample(2000, np.random.default_rng(0))
+    now, later = (shown.reshape(-1, 8).view(np.int64)[:, 0] for shown in (kept.observations, kept.next_observations))
+    np.testing.assert_array_equal(later, now + 1)
+    np.testing.assert_array_equal(kept.rewards, now % 7)
+    np.testing.assert_array_equal(kept.terminated, now % 10 == 0)
+
+
+def snakes(minutes: float, **env) -> Experiment:
+    return Experiment.load("battlesnake-mxnet", [f"budget.max_minutes={minutes}"]).override(
+        [f"env.options.{name}={value}" for name, value in env.items()]
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    experiment = snakes(0.02, width=7, height=7, num_snakes=2, num_games=8).override(
+        ["mxnet_dqn.warmup=64", "mxnet_dqn.num_steps=20", "network.name=attention"]
+    )
+    return train(experiment, runs_dir=tmp_path_factory.mktemp("runs"))
+
+
+def test_a_run_leaves_a_policy_that_plays_like_any_other(run):
+    assert run.finished
+    policy = Policy.load(run.bundle)
+    results = play_games([policy, policy], num_games=4, width=7, height=7)
+    assert results.turns.min() >= 1
+    assert "attention" in str(policy.card.network)
+
+
+def test_mxnet_torch_and_onnx_choose_the_same_actions(run):
+    experiment = Experiment.load(run.path / "config.yaml")
+    algorithm = MXNetDQN(experiment)
+    newest = max((run.path / "checkpoints").iterdir())
+    algorithm.restore_from_path(str(newest))
+    world, seen = algorithm.world, []
+    while sum(map(len, seen)) < 1000:
+        algorithm.play()
+        seen.append(world.observations[world.valid])
+    states = np.concatenate(seen)
+    values = algorithm.learner.q_values(states)
+    top = np.sort(values, axis=1)
+    clear = top[:, -1] - top[:, -2] > 2e-4
+    assert clear.mean() > 0.9
+    for backend in ("onnx", "torch"):
+        logits, best = Policy.load(run.bundle, backend).logits(states)
+        np.testing.assert_allclose(logits, values, atol=1e-4)
+        np.testing.assert_allclose(best, values.max(axis=1), atol=1e-4)
+        np.testing.assert_array_equal(logits.argmax(axis=1)[clear], values.argmax(axis=1)[clear])
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path):
+    experiment = toy("identity", steps=6400)
+    stopped = train(experiment, runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 3)
+    assert not stopped.finished
+    first = MXNetDQN(experiment)
+    first.restore_from_path(str(max((stopped.path / "checkpoints").iterdir())))
+    assert first.learner.updates > 0
+    assert first.games == 3 * 640
+    assert first.learner.trainer.learning_rate == 5e-3
+    assert train(resume=stopped.path).metrics["agent_steps"] == 6400
+
+
+def test_mistakes_are_told_before_anything_starts(tmp_path):
+    with pytest.raises(UnknownNameError, match="attention"):
+        train(toy("identity", kind="atention"), runs_dir=tmp_path)
+    with pytest.raises(ConfigError, match="single process"):
+        Experiment.load("battlesnake-mxnet", ["num_env_runners=2"])
+    with pytest.raises(ConfigError, match="eps_decay"):
+        Experiment.load("battlesnake-mxnet", ["mxnet_dqn.eps_decay=2"])
+
+
+class UniformMoves(Agent):
+    """Any of the four moves, also into a wall: what the starter pack's own random snake does."""
+
+    name = "uniform"
+
+    def act_batch(self, state, boards, slots):
+        return np.random.default_rng(int(state.arrays.turn.sum())).integers(0, 4, len(boards)).astype(np.int8)
+
+
+@pytest.mark.long
+def test_it_learns_to_live_five_times_as_long_as_random_on_seven_by_seven(tmp_path):
+    experiment = snakes(4, width=7, height=7, num_snakes=1)
+    result = train(experiment, runs_dir=tmp_path)
+    trained, careful, chance = (
+        play_games([agent], num_games=200, width=7, height=7).turns.mean()
+        for agent in (Policy.load(result.bundle), make("random"), UniformMoves())
+    )
+    assert trained >= 5 * chance
+    # Certain death is masked for the policy, as for the careful one, which lives far longer for that alone.
+    assert trained >= 2 * careful

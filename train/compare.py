@@ -1,0 +1,224 @@
+"""`procsnake compare`: the readable DQN of the starter pack and procsnake's own trainers on one board, each for the same time.
+
+Every training is an ordinary run in a process of its own, one after the other. What is finished is not run again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from agents.charts import Line, line_chart
+from agents.charts_png import save_charts
+from agents.page import figures, html_page, table
+from envs.command_line import write_whole
+from envs.errors import ConfigError, UnknownNameError
+from train.comparison import LAST_SHARE, Estimate, curve, mean, ratio, reached
+from train.config import Experiment
+from train.report import Columns, read_columns
+from train.run_folder import BUNDLE, RunError, disk_errors, find_runs
+
+Say = Callable[[str], None]
+BOARD = {"width": 11, "height": 11, "num_snakes": 4, "rewards": "starter-pack", "max_turns": 1000}
+BASELINE = "mxnet-dqn"
+CURVES = {"episode_return_mean": "reward a snake", "episode_len_mean": "turns a snake lives"}
+_POINTS, _GAMES = 60, 100
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One of those that are compared."""
+
+    title: str
+    experiment: str
+    overrides: tuple[str, ...] = ()
+    """As of `procsnake train --set`; {cores} and {games} (256 shared by all cores) are filled in."""
+    num_threads: int | None = None
+    """Threads of its numerical libraries; None: as they like."""
+
+
+CONTENDERS = {
+    BASELINE: Contender("MXNet DQN, the starter pack's configuration", "battlesnake-mxnet-starter-pack"),
+    "dqn-1": Contender("DQN, 1 worker on 1 core", "battlesnake-dqn", ("dqn.num_threads=1",), num_threads=1),
+    "dqn-all": Contender(
+        "DQN, a worker for each core", "battlesnake-dqn", ("num_env_runners={cores}", "env.options.num_games={games}")
+    ),
+    "apex": Contender(
+        "APEX, a worker for each core", "battlesnake-apex", ("num_env_runners={cores}", "env.options.num_games={games}")
+    ),
+    "ppo": Contender("PPO", "battlesnake-ppo", ("ppo.norm_reward=true",)),
+    "mxnet-own": Contender("MXNet DQN, procsnake's configuration", "battlesnake-mxnet"),
+}
+USUAL = tuple(CONTENDERS)[:5]
+
+
+def experiment_of(name: str, *, minutes: float, seed: int, cores: int) -> Experiment:
+    """What a contender trains. Raises `UnknownNameError`."""
+    if name not in CONTENDERS:
+        raise UnknownNameError("contender", name, CONTENDERS)
+    contender = CONTENDERS[name]
+    board = [f"env.options.{key}={value}" for key, value in BOARD.items()]
+    own = [text.format(cores=cores, games=max(1, 256 // cores)) for text in contender.overrides]
+    rest = [f"name={name}", f"seed={seed}", f"budget.max_minutes={minutes:g}", "budget.total_agent_steps=null"]
+    return Experiment.load(contender.experiment, [*board, *own, *rest])
+
+
+def compare(
+    *, minutes: float, seeds: int, out: str | os.PathLike[str], contenders: Iterable[str] = USUAL, say: Say = print
+) -> dict[str, Any]:
+    """Train each contender with seeds 0 … seeds - 1 for `minutes` of training, and write the comparison into folder `out`.
+
+    `out` gets `runs/`, `comparison.json` (what is returned), `comparison.html` and `comparison.png`. Raises `ConfigError` or
+    `UnknownNameError` for what can't be compared, `RunError` if a training fails.
+    """
+    if minutes <= 0 or seeds < 1:
+        raise ConfigError(f"minutes is {minutes:g} and seeds {seeds}; they must be above 0")
+    folder, cores, names = Path(out), os.cpu_count() or 1, list(contenders)
+    jobs = [(n, experiment_of(n, minutes=minutes, seed=s, cores=cores)) for s in range(seeds) for n in names]
+    runs: dict[str, list[Path]] = {name: [] for name in names}
+    for number, (name, experiment) in enumerate(jobs, 1):
+        runs[name].append(_finished_run(folder, experiment, f"{number} of {len(jobs)}: {name}, seed {experiment.seed}", say))
+    found = _measure(runs, minutes, cores)
+    with disk_errors(folder):
+        write_whole(folder / "comparison.json", json.dumps(found, indent=2) + "\n")
+        write_whole(folder / "comparison.html", _page(found, runs))
+        save_charts(folder / "comparison.png", [(title, _lines(runs, key, minutes)) for key, title in CURVES.items()])
+    return found
+
+
+def _finished_run(folder: Path, experiment: Experiment, title: str, say: Say) -> Path:
+    """The run of this experiment: the one that is there, gone on with if it was interrupted, or a fresh one."""
+    if done := _look_for(folder, experiment, finished=True):
+        say(f"{title}: finished before, {done}")
+        return done
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        config = folder / f"{experiment.name}-{experiment.seed}.yaml"
+        write_whole(config, yaml.safe_dump(experiment.to_dict(), sort_keys=False))
+    begun = _look_for(folder, experiment, finished=False)
+    what = ["--resume", str(begun)] if begun else ["--config", str(config), "--runs", str(folder / "runs")]
+    say(f"{title}: {'going on with ' + str(begun) if begun else 'training'} …")
+    with open(folder / f"{experiment.name}-{experiment.seed}.log", "ab") as log:
+        code = subprocess.run(
+            [sys.executable, "-m", "procsnake", "train", *what], stdout=log, stderr=log, env=_environment(experiment.name)
+        ).returncode
+    done = _look_for(folder, experiment, finished=True)
+    if code or not done:
+        raise RunError(
+            f"{title} ended with exit code {code}; read {log.name}. The same command goes on with what is not finished"
+        )
+    return done
+
+
+def _look_for(folder: Path, experiment: Experiment, *, finished: bool) -> Path | None:
+    found = find_runs(folder / "runs", experiment)
+    kept = [run for run in found if (run / BUNDLE / "card.json").is_file() == finished]
+    return next((run for run in reversed(kept) if finished or any((run / "checkpoints").glob("[0-9]*"))), None)
+
+
+def _environment(name: str) -> dict[str, str]:
+    """That of this process, with procsnake where it is now and the contender's threads."""
+    here = str(Path(__file__).parents[1])
+    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
+    threads = CONTENDERS[name].num_threads
+    return {**os.environ, "PYTHONPATH": path, **({"OMP_NUM_THREADS": str(threads)} if threads else {})}
+
+
+def _measure(runs: Mapping[str, Sequence[Path]], minutes: float, cores: int) -> dict[str, Any]:
+    at_end = {name: [_end_of(run, minutes) for run in paths] for name, paths in runs.items()}
+    found = {}
+    for name, ends in at_end.items():
+        figures_of = {key: [end[key] for end in ends] for key in ends[0]}
+        by_seed = {key: [value if math.isfinite(value) else None for value in values] for key, values in figures_of.items()}
+        means = {key: mean(values).to_dict() for key, values in figures_of.items()}
+        ratios = {
+            key: ratio(figures_of[key], [end[key] for end in at_end[BASELINE]]).to_dict()
+            for key in (*CURVES, "agent_steps")
+            if BASELINE in at_end
+        }
+        found[name] = {"title": CONTENDERS[name].title, "by_seed": by_seed, "mean": means, "ratio": ratios}
+    return {"minutes": minutes, "seeds": len(next(iter(runs.values()))), "cores": cores, "board": BOARD, "contenders": found}
+
+
+def _end_of(run: Path, minutes: float) -> dict[str, float]:
+    """What a run came to: in training, and its exported policy at play."""
+    from agents.evaluation import play_games
+    from agents.policy import Policy
+    from agents.registry import make
+
+    columns = read_columns(run)
+    policy, size = Policy.load(run / BUNDLE), {"width": BOARD["width"], "height": BOARD["height"]}
+    among_itself = play_games([policy] * 4, num_games=_GAMES, max_turns=BOARD["max_turns"], seed=1, **size)
+    against = play_games([policy, *[make("random")] * 3], num_games=_GAMES, max_turns=BOARD["max_turns"], seed=1, **size)
+    return {
+        **{key: reached(columns, key, minutes) for key in CURVES},
+        "agent_steps": float(columns["agent_steps"][-1]),
+        "env_steps": float(columns["env_steps"][-1]),
+        "policy_turns": float(among_itself.turns.mean()),
+        "policy_won": float(against.wins[0] / _GAMES),
+    }
+
+
+def _lines(runs: Mapping[str, Sequence[Path]], key: str, minutes: float) -> list[Line]:
+    grid = np.linspace(0, minutes * 1.02, _POINTS + 1)[1:]
+    lines = []
+    for name, paths in runs.items():
+        histories: list[Columns] = [read_columns(path) for path in paths]
+        middle, low, high = curve(histories, key, grid)
+        known = np.isfinite(low).any()
+        low, high = (np.where(np.isfinite(edge), edge, middle) for edge in (low, high))
+        lines.append(Line(name=name, x=grid, y=middle, low=low if known else None, high=high if known else None))
+    return lines
+
+
+def rows_of(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """The table of the comparison: heads, and a row for each contender."""
+    heads = [
+        "contender", "reward", "× baseline", "turns lived", "× baseline", "decisions", "× baseline",
+        "policy: turns of a game among itself", "policy: won against 3 random",
+    ]  # fmt: skip
+    rows = []
+    for name, data in found["contenders"].items():
+        cells = [f"{name}: {data['title']}"]
+        for key in (*CURVES, "agent_steps"):
+            cells.append(Estimate.from_dict(data["mean"][key]).text("{:,.0f}" if key == "agent_steps" else "{:.3g}"))
+            cells.append(Estimate.from_dict(data["ratio"][key]).text() if data["ratio"] else "")
+        cells += [
+            Estimate.from_dict(data["mean"]["policy_turns"]).text(),
+            Estimate.from_dict(data["mean"]["policy_won"]).text("{:.0%}"),
+        ]
+        rows.append(cells)
+    return heads, rows
+
+
+def _page(found: Mapping[str, Any], runs: Mapping[str, Sequence[Path]]) -> str:
+    from agents.card import library_versions
+
+    heads, rows = rows_of(found)
+    board = f"{BOARD['width']}×{BOARD['height']}, {BOARD['num_snakes']} snakes, reward 1 for each turn lived"
+    note = (
+        f"{board}; {found['minutes']:g} minutes of training each, {found['seeds']} seed(s), {found['cores']} cores, one after "
+        f"the other. Reward and turns: episodes of training, exploration included, that ended in the last {LAST_SHARE:.0%} of "
+        f"the time. In brackets and bands: 95 % intervals over seeds. Policies play with certain death masked, {_GAMES} games."
+    )
+    lines = {title: _lines(runs, key, found["minutes"]) for key, title in CURVES.items()}
+    charts = [(title, line_chart(of_it, x_label="minutes", zero=True)) for title, of_it in lines.items()]
+    versions = ", ".join(f"{name} {version}" for name, version in library_versions().items())
+    sections = [
+        "<h1>Same board, same reward, same time</h1>",
+        figures("Learning curves", note, charts, wide=True),
+        "<h2>At equal time</h2>",
+        table(rows, head=heads),
+        f'<p class="note">{versions}</p>',
+    ]
+    return html_page("procsnake compare", sections)

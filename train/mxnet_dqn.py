@@ -1,0 +1,246 @@
+"""Deep Q-learning (Mnih et al. 2015) in MXNet, to be read from top to bottom: replay, network and target, play, learn.
+
+It succeeds the SageMaker starter pack's DQN and keeps the names of its hyper-parameters; `train.config.MXNetDQNSettings` lists
+them, docs/mxnet-dqn.md says what is different and why.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from agents.networks.mxnet_runtime import mx, to_mxnet
+from agents.networks.mxnet_starter_pack import build, set_weights, to_planes, weights_of
+from agents.networks.starter_pack_shape import shape_of
+from train.config import Experiment, MXNetDQNSettings, NetworkSettings
+from train.export import MXNET_WEIGHTS
+from train.metrics import episode_sums
+from train.world import make_world, world_options
+
+TRAINER, COUNTERS = "trainer.states", "learner.json"
+NETWORK, TARGET = "network.", "target."
+_WORST = np.finfo(np.float32).min
+
+
+class Batch(NamedTuple):
+    """Decisions that were taken, and what came of them."""
+
+    observations: np.ndarray  # (B, …)
+    actions: np.ndarray  # int64 (B,)
+    rewards: np.ndarray  # float32 (B,)
+    next_observations: np.ndarray  # (B, …): what the same snake saw one turn later
+    terminated: np.ndarray  # bool (B,): nothing comes after it
+    next_masks: np.ndarray  # bool (B, A): actions allowed one turn later
+
+
+class Replay:
+    """The last `capacity` decisions, drawn with equal probability."""
+
+    def __init__(self, capacity: int, observation: np.ndarray, num_actions: int) -> None:
+        shown = (capacity, *observation.shape)
+        self._kept = Batch(
+            np.empty(shown, observation.dtype), np.empty(capacity, np.int64), np.empty(capacity, np.float32),
+            np.empty(shown, observation.dtype), np.empty(capacity, np.bool_), np.empty((capacity, num_actions), np.bool_),
+        )  # fmt: skip
+        self._capacity, self.added = capacity, 0
+
+    def __len__(self) -> int:
+        return min(self.added, self._capacity)
+
+    def add(self, batch: Batch) -> None:
+        """Keep these, in place of the oldest ones."""
+        places = np.arange(self.added, self.added + len(batch.actions)) % self._capacity
+        for kept, new in zip(self._kept, batch, strict=True):
+            kept[places] = new
+        self.added += len(batch.actions)
+
+    def sample(self, size: int, rng: np.random.Generator) -> Batch:
+        """`size` of them, drawn with replacement."""
+        places = rng.integers(len(self), size=size)
+        return Batch(*(kept[places] for kept in self._kept))
+
+
+class QLearner:
+    """The network, the target network that its goals come from, and the optimiser."""
+
+    def __init__(
+        self, network: NetworkSettings, settings: MXNetDQNSettings, observation_shape: Any, num_actions: int, seed: int
+    ) -> None:
+        self.settings, self.updates = settings, 0
+        options = {"state_type": "layered", **network.options}
+        self._reads = {"one_versus_all": options["state_type"] == "one_versus_all", "scales": options.pop("scales", None)}
+        shape = shape_of(tuple(observation_shape), num_actions, kind=network.name, **options)
+        self.network, self.target = build(shape, seed), build(shape, seed)
+        # The starter pack never did this: its target began as another random network.
+        set_weights(self.target, weights_of(self.network))
+        self.trainer = mx.gluon.Trainer(
+            self.network.collect_params(), "adam", {"learning_rate": settings.lr_start}, kvstore=None
+        )
+        self._loss = mx.gluon.loss.HuberLoss()
+
+    def q_values(self, observations: np.ndarray) -> np.ndarray:
+        """float32 (B, A)."""
+        return self.network(to_planes(observations, **self._reads)).asnumpy()
+
+    def goals(self, batch: Batch) -> np.ndarray:
+        """What the Q value of each decision should have been, float32 (B,): reward + gamma · best of the next state."""
+        following = self.target(to_planes(batch.next_observations, **self._reads)).asnumpy()
+        best = np.where(batch.next_masks, following, _WORST).max(axis=1)
+        return batch.rewards + self.settings.gamma * np.where(batch.terminated, 0.0, best).astype(np.float32)
+
+    def update(self, batch: Batch) -> dict[str, float]:
+        """One step of Adam, then the target network follows. Returns what there is to tell of it."""
+        planes, goals = to_planes(batch.observations, **self._reads), to_mxnet(self.goals(batch))
+        with mx.autograd.record():
+            values = mx.nd.pick(self.network(planes), to_mxnet(batch.actions))
+            loss = self._loss(values, goals).mean()
+        loss.backward()
+        self.trainer.set_learning_rate(self.learning_rate)
+        self.trainer.step(1)
+        self.updates += 1
+        self._follow()
+        return {"qf_loss": float(loss.asscalar()), "qf_mean": float(values.mean().asscalar())}
+
+    @property
+    def learning_rate(self) -> float:
+        """Falls by `lr_factor` every `lr_step` updates."""
+        return self.settings.lr_start * self.settings.lr_factor ** (self.updates // self.settings.lr_step)
+
+    def _follow(self) -> None:
+        hard = self.settings.target_update_every
+        if hard and self.updates % hard:
+            return
+        tau = 1.0 if hard else self.settings.tau
+        network, target = self.network.collect_params().values(), self.target.collect_params().values()
+        for fast, slow in zip(network, target, strict=True):
+            moved = slow.data()
+            moved *= 1.0 - tau
+            moved += tau * fast.data()
+
+
+class MXNetDQN:
+    """Plays and learns by turns. A run (`train.session`) calls `train` again and again, and saves what it is told to.
+
+    Any world of `envs.api.BatchEnv` with observations (H, W, C) will do: all its rows are played by the one network.
+    """
+
+    fraction_done = 0.0
+
+    def __init__(self, experiment: Experiment) -> None:
+        assert isinstance(experiment.settings, MXNetDQNSettings)
+        self.settings = settings = experiment.settings
+        self.world = world = make_world(world_options(experiment))
+        self.num_actions = int(world.single_action_space.n)  # type: ignore[attr-defined]
+        shape = world.single_observation_space.shape
+        self.learner = QLearner(experiment.network, settings, shape, self.num_actions, experiment.seed)
+        self.replay = Replay(settings.buffer_size, world.observations[0], self.num_actions)
+        self.rng = np.random.default_rng(experiment.seed)
+        self.games, self._updates_due = 0.0, 0.0
+        self.world.restart(experiment.seed)
+
+    @property
+    def epsilon(self) -> float:
+        """Probability of a random action: falls by `eps_decay` with each game that ends."""
+        return max(self.settings.eps_end, self.settings.eps_start * self.settings.eps_decay**self.games)
+
+    def choose(self) -> np.ndarray:
+        """An action for each row, int64 (R,): the best one or, with probability epsilon, any that is allowed."""
+        mask, rows = self._mask(), self.world.num_envs
+        random_actions = np.where(mask, self.rng.random(mask.shape), -1.0).argmax(axis=1)
+        values = self.learner.q_values(self.world.observations)
+        best_actions = np.where(mask, values, _WORST).argmax(axis=1)
+        return np.where(self.rng.random(rows) < self.epsilon, random_actions, best_actions)
+
+    def play(self) -> int:
+        """One step of every game, remembered. Returns how many decisions it took."""
+        world, actions = self.world, self.choose()
+        acted, observations = np.flatnonzero(world.valid), world.observations[world.valid]
+        world.advance(actions)
+        ended = (world.terminated | world.truncated)[acted]
+        following, next_masks = world.observations[acted], self._mask()[acted]
+        # Where an episode ended, the world shows the next one's beginning already.
+        following[ended], next_masks[ended] = world.final_observations[acted[ended]], True
+        self.replay.add(
+            Batch(observations, actions[acted], world.rewards[acted], following, world.terminated[acted], next_masks)
+        )
+        self.games += float(ended.sum()) / world.rows_per_game
+        return len(acted)
+
+    def learn(self, decisions: int) -> list[dict[str, float]]:
+        """The updates that are due after so many decisions: one every `update_every`."""
+        self._updates_due += decisions / self.settings.update_every
+        told = []
+        if self.replay.added < max(self.settings.warmup, self.settings.batch_size):
+            self._updates_due = 0.0
+        while self._updates_due >= 1.0:
+            self._updates_due -= 1.0
+            told.append(self.learner.update(self.replay.sample(self.settings.batch_size, self.rng)))
+        return told
+
+    def train(self) -> dict[str, Any]:
+        """`num_steps` steps of every game; the metrics, named and nested as RLlib's."""
+        told: list[dict[str, float]] = []
+        decisions, playing, learning = 0, 0.0, 0.0
+        for _ in range(self.settings.num_steps):
+            began = time.perf_counter()
+            taken = self.play()
+            played = time.perf_counter()
+            told += self.learn(taken)
+            decisions, playing, learning = decisions + taken, playing + played - began, learning + time.perf_counter() - played
+        learned = {name: float(np.mean([update[name] for update in told])) for name in (told[0] if told else ())}
+        learned |= {"epsilon": self.epsilon, "learning_rate": self.learner.learning_rate, "updates": self.learner.updates}
+        return {
+            "env_runners": {
+                "num_env_steps_sampled": self.settings.num_steps * self.world.num_games,
+                "num_agent_steps_sampled": {"default_agent": decisions},
+                "phase_seconds": {"play": playing},
+                **_episode_metrics(self.world.drain_episodes()),
+            },
+            "learner_seconds": learning,
+            "learners": {"default_policy": learned},
+        }
+
+    def policy_weights(self) -> dict[str, np.ndarray]:
+        """By the names of `train.modules.NetworkModule`."""
+        return {NETWORK + name: weights for name, weights in weights_of(self.learner.network).items()}
+
+    def save_to_path(self, path: str) -> None:
+        """Both networks, the optimiser and the counters; not the memory, as with the other algorithms."""
+        target = {TARGET + name: weights for name, weights in weights_of(self.learner.target).items()}
+        save_file({**self.policy_weights(), **target}, Path(path, MXNET_WEIGHTS))
+        self.learner.trainer.save_states(str(Path(path, TRAINER)))
+        Path(path, COUNTERS).write_text(json.dumps({"updates": self.learner.updates, "games": self.games}) + "\n")
+
+    def restore_from_path(self, path: str) -> None:
+        """The inverse of `save_to_path`."""
+        weights, learner = load_file(Path(path, MXNET_WEIGHTS)), self.learner
+        set_weights(learner.network, _named(weights, NETWORK))
+        set_weights(learner.target, _named(weights, TARGET))
+        learner.trainer.load_states(str(Path(path, TRAINER)))
+        counters = json.loads(Path(path, COUNTERS).read_text())
+        learner.updates, self.games = counters["updates"], counters["games"]
+
+    def stop(self) -> None:
+        """Close the world."""
+        self.world.close()
+
+    def _mask(self) -> np.ndarray:
+        known = self.world.action_mask if self.settings.mask_actions else None
+        return np.ones((self.world.num_envs, self.num_actions), np.bool_) if known is None else known.copy()
+
+
+def _episode_metrics(episodes: dict[str, np.ndarray]) -> dict[str, Any]:
+    count = len(episodes["return"])
+    means = {name: total / count for name, total in episode_sums(episodes).items()} if count else {}
+    named = {"episode_return_mean": means["return"], "episode_len_mean": means["length"]} if count else {}
+    return {"num_episodes": count, "episode_means": means, **named}
+
+
+def _named(weights: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
