@@ -79,11 +79,21 @@ class Policy(Agent):
     def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
         boards, slots = np.zeros(1, np.int64), np.array([you])
         actions, probabilities, values = self._actions(state, boards, slots)
+        move = self._observation.to_moves(state, boards, slots, actions)[0]
+        return Decision(int(move), self._by_move(state, boards, slots, probabilities)[0], float(values[0]))
+
+    def move_probabilities(self, state: State, boards: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How likely each move is, float32 (n, 4), 0 for certain death, and values float32 (n,)."""
+        _, probabilities, values = self._actions(state, boards, slots)
+        return self._by_move(state, boards, slots, probabilities), values
+
+    def _by_move(self, state: State, boards: np.ndarray, slots: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
         every = np.arange(self._observation.num_actions)
-        moves = self._observation.to_moves(state, boards.repeat(len(every)), slots.repeat(len(every)), every)
-        by_move = np.zeros(4, np.float32)
-        by_move[moves] = probabilities[0]
-        return Decision(int(moves[actions[0]]), by_move, float(values[0]))
+        whose, who = (np.repeat(places, len(every)) for places in (boards, slots))
+        moves = self._observation.to_moves(state, whose, who, np.tile(every, len(boards))).reshape(probabilities.shape)
+        by_move = np.zeros((len(boards), 4), np.float32)
+        np.put_along_axis(by_move, moves.astype(np.int64), probabilities, axis=1)
+        return by_move
 
     def explain(self, state: State, you: int) -> dict[str, Any]:
         """Why it moves as it does on board 0, JSON-able: the move, each move's probability, the value."""

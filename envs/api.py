@@ -43,6 +43,8 @@ class BatchEnv(VectorEnv):
 
     num_games: int
     rows_per_game: int
+    env_steps_per_advance: int
+    """Steps of all games together that one `advance` takes; more than `num_games` where actions are repeated."""
 
     observations: np.ndarray
     valid: np.ndarray
@@ -55,6 +57,7 @@ class BatchEnv(VectorEnv):
     def __init__(self, *, num_games: int, rows_per_game: int, observation_space: Space, action_space: Space) -> None:
         self.num_games, self.rows_per_game = num_games, rows_per_game
         self.num_envs = rows = num_games * rows_per_game
+        self.env_steps_per_advance = num_games
         self.single_observation_space, self.single_action_space = observation_space, action_space
         self.observation_space, self.action_space = batch_space(observation_space, rows), batch_space(action_space, rows)
         shape = (rows, *observation_space.shape)  # type: ignore[misc]

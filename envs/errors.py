@@ -8,10 +8,21 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class ProcsnakeError(Exception):
     """Base of all errors that a user can cause and mend."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross processes; made anew of its message alone, as Python would, one with other arguments raises another.
+        return _remade, (type(self), str(self), self.__dict__)
+
+
+def _remade(kind: type[ProcsnakeError], message: str, attributes: dict[str, Any]) -> ProcsnakeError:
+    error = kind.__new__(kind, message)
+    error.__dict__.update(attributes)
+    return error
 
 
 class UnknownNameError(ProcsnakeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,8 @@ _SWITCHES = {
 }
 """The library's options that are on or off, as it has them."""
 _OPTIONS = (*_SWITCHES, "num_games", "distribution_mode", "levels", "num_threads", "debug_mode", "render_mode", "seed")
+_MAX_STATE = 2**20
+"""Bytes; the library's own limit. States are 20 to 40 thousand."""
 _RESTART = -1
 """The library's action that ends an episode at once."""
 
@@ -100,7 +103,6 @@ class ProcgenVectorEnv(BatchEnv):
         self._returns = np.zeros(num_games)
         self._lengths = np.zeros(num_games, np.int32)
         self._columns: list[dict[str, np.ndarray]] = []
-        self._ended_levels = np.zeros(num_games, np.int32)
 
     def restart(self, seed: int | None = None) -> None:
         if self._native is None and seed is None:
@@ -121,6 +123,7 @@ class ProcgenVectorEnv(BatchEnv):
             self._native = self._library.ProcgenGym3Env(self.num_envs, self.game, rand_seed=seed, **self._options)
         except OSError as error:
             raise missing_system_library(error) from error
+        self._state_buffer = self._native._ffi.new(f"char[{_MAX_STATE}]")
         # Its arrays themselves, in place of copies: they are written anew by each `observe`.
         self._native._reuse_arrays = True
         self._rewards, pictures, self._first = self._native.observe()
@@ -176,14 +179,23 @@ class ProcgenVectorEnv(BatchEnv):
         return info
 
     @property
+    def native(self) -> Any:
+        """The library's own `ProcgenGym3Env`, for what only it can do; another one after each `restart(seed)`."""
+        return self._native
+
+    @property
     def level_seeds(self) -> np.ndarray:
         """int32 (R,): the level that each game plays now."""
         return self._facts["level_seed"].copy()
 
-    def get_state(self) -> list[GameState]:
-        """All games as they stand. Going on from a state with the same actions gives the same episodes."""
-        states = self._native.get_state()
-        return [GameState(*parts) for parts in zip(states, self._returns.tolist(), self._lengths.tolist(), strict=True)]
+    def get_state(self, rows: Iterable[int] | None = None) -> list[GameState]:
+        """The games of `rows` (default: all) as they stand. The same actions from a state on give the same episode."""
+        chosen = range(self.num_envs) if rows is None else rows
+        return [GameState(self._native_state(row), float(self._returns[row]), int(self._lengths[row])) for row in chosen]
+
+    def _native_state(self, row: int) -> bytes:
+        length = self._native.call_c_func("get_state", int(row), self._state_buffer, _MAX_STATE)
+        return bytes(self._native._ffi.buffer(self._state_buffer, length))
 
     def set_state(self, states: list[GameState]) -> None:
         """Put the games where `get_state` found them, in this or another batch of the same game and options.

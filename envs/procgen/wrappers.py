@@ -55,6 +55,7 @@ class BatchWrapper(BatchEnv):
             action_space=world.single_action_space,
         )
         self.metadata, self.render_mode = world.metadata, world.render_mode
+        self.env_steps_per_advance = world.env_steps_per_advance
 
     def restart(self, seed: int | None = None) -> None:
         self.world.restart(seed)
@@ -83,6 +84,15 @@ class BatchWrapper(BatchEnv):
     def close_extras(self, **kwargs: Any) -> None:
         if hasattr(self, "world"):  # Gymnasium closes what a failed constructor left, too
             self.world.close(**kwargs)
+
+
+def innermost(world: BatchEnv) -> ProcgenVectorEnv:
+    """The games within all wrappers. Raises `ConfigError` if they aren't Procgen's."""
+    while isinstance(world, BatchWrapper):
+        world = world.world
+    if not isinstance(world, ProcgenVectorEnv):
+        raise ConfigError(f"the world is a {type(world).__name__}; only games of Procgen have states and levels")
+    return world
 
 
 class FrameStack(BatchWrapper):
@@ -152,7 +162,7 @@ def shaped(rewards: np.ndarray) -> np.ndarray:
 class ActionRepeat(BatchWrapper):
     """Plays each action `repeat` times and pays the sum of the rewards.
 
-    `raw_steps` counts the world's own steps of all games, which is what a budget of environment steps means. A row whose
+    `raw_steps` counts the world's own steps of all games, as trainers' env steps do; their budgets count decisions. A row whose
     episode ends on the way presses nothing (`idle`) for the rest of that step, and what the new episode pays there isn't seen.
     """
 
@@ -161,6 +171,7 @@ class ActionRepeat(BatchWrapper):
             raise ConfigError(f"action_repeat is {repeat}; it must be at least 1")
         super().__init__(world)
         self.repeat, self.idle, self.raw_steps = repeat, idle, 0
+        self.env_steps_per_advance *= repeat
         self._own = self.rewards, self.terminated, self.truncated, self.final_observations
 
     def _take_over(self) -> None:
@@ -183,7 +194,7 @@ class ActionRepeat(BatchWrapper):
             self.truncated |= ended & world.truncated
             self.final_observations[ended] = world.final_observations[ended]
             actions[ended] = self.idle
-        self.raw_steps += self.repeat * self.num_games
+        self.raw_steps += self.env_steps_per_advance
         self._take_over()
 
     def _clear(self) -> None:

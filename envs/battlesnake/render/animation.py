@@ -14,7 +14,8 @@ from envs.battlesnake.plain import Board
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.render.rgb import paint
 from envs.battlesnake.render.svg import animated_svg
-from envs.errors import ConfigError, MissingDependencyError, UnknownNameError
+from envs.errors import ConfigError, UnknownNameError
+from envs.mp4 import write_mp4
 
 DEFAULT_FPS = 8.0
 DEFAULT_CELL = 24
@@ -75,23 +76,8 @@ def _shared_palette(samples: Sequence[Board], cell: int, panel: bool) -> Image.I
 
 
 def _write_mp4(boards: Sequence[Board], path: Path, fps: float, cell: int, panel: bool) -> None:
-    try:
-        import imageio_ffmpeg
-    except ImportError as error:
-        raise MissingDependencyError(
-            "imageio-ffmpeg", feature="an MP4 animation", install="pip install imageio-ffmpeg (or write a .gif or .svg)"
-        ) from error
-    images = frames(boards, cell=cell, panel=panel)
-    first = next(images)
-    writer = imageio_ffmpeg.write_frames(str(path), first.size, fps=fps, macro_block_size=2, quality=8)
-    writer.send(None)
-    last = first
-    writer.send(first.tobytes())
-    for last in images:
-        writer.send(last.tobytes())
-    for _ in range(round(fps * _LAST_FRAME_SECONDS) - 1):
-        writer.send(last.tobytes())
-    writer.close()
+    pictures = (np.asarray(image) for image in frames(boards, cell=cell, panel=panel))
+    write_mp4(path, pictures, fps=fps, hold_last=_LAST_FRAME_SECONDS)
 
 
 def _write_svg(boards: Sequence[Board], path: Path, fps: float, cell: int, panel: bool) -> None:

@@ -124,5 +124,7 @@ def test_an_action_is_repeated_and_paid_in_sum_until_the_episode_ends() -> None:
     assert world.final_observations[:, 0, 0].tolist() == [[3], [104]]
     assert inner.taken[-1] == [4, 6]
     world.advance(np.array([5, 6]))
-    assert not world.terminated.any() or world.terminated.tolist() == [True, False]
+    assert world.terminated.tolist() == [True, False]
+    assert world.rewards.tolist() == [10, 12]
     assert world.raw_steps == 3 * 2 * 2
+    assert ShapedRewards(world).env_steps_per_advance == 2 * 2
