@@ -1,9 +1,9 @@
-"""The algorithms by the name that an experiment gives. RLlib is imported when the first one is asked for."""
+"""The algorithms by the name that an experiment gives. RLlib or MXNet is imported when the first one is asked for."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from train.config import Experiment
 
@@ -17,3 +17,19 @@ def algorithm_config(experiment: Experiment) -> AlgorithmConfig:
     """RLlib's configuration of a run; `.build_algo()` makes the algorithm."""
     module, _, name = _CONFIGS[experiment.algorithm].partition(":")
     return getattr(import_module(module), name).from_experiment(experiment)
+
+
+def build_algorithm(experiment: Experiment) -> Any:
+    """What a session drives: `train`, `policy_weights`, `save_to_path`, `restore_from_path`, `stop`, `fraction_done`.
+
+    Those of RLlib need a Ray that is running.
+    """
+    if not experiment.uses_ray:
+        from train.mxnet_dqn import MXNetDQN
+
+        return MXNetDQN(experiment)
+    from train.cluster.live import place
+
+    config = algorithm_config(experiment)
+    place(config)
+    return config.build_algo()

@@ -80,7 +80,7 @@ class APEXRunner(QRunner):
         # Where an episode was cut off, what follows is worth what its last observation promises.
         final = np.zeros_like(taken)
         if len(rollout.final_entries):
-            final[rollout.final_entries] = self._values(rollout.final_observations)
+            final[rollout.final_entries] = self._values(rollout.final_observations, columns["rows"][rollout.final_entries])
         rollout.priorities = self._first_priorities(rollout, {"taken": taken, "best": best, "final": final})
         return rollout
 
@@ -175,10 +175,12 @@ class APEX(DQN):
     def setup(self, config: AlgorithmConfig) -> None:
         super().setup(config)
         config = self.config
-        shard_class = ray.remote(num_cpus=0, max_restarts=-1)(ReplayShard)
+        # On the machines that learn, if the cluster has such: every batch goes from here to the learner.
+        near = config.custom_resources_per_learner
+        shard_class = ray.remote(num_cpus=0, max_restarts=-1, resources=near)(ReplayShard)
         self._shard_actors = [shard_class.remote(config, k) for k in range(config.num_replay_shards)]
         self.shards = FaultTolerantActorManager(self._shard_actors, max_remote_requests_in_flight_per_actor=_REQUESTS_IN_FLIGHT)
-        server_class = ray.remote(num_cpus=0, max_restarts=-1, max_concurrency=16)(EnvRunnerStateServer)
+        server_class = ray.remote(num_cpus=0, max_restarts=-1, max_concurrency=16, resources=near)(EnvRunnerStateServer)
         self._server = server_class.remote()
         self._rng = np.random.default_rng(config.seed)
         self._masses: dict[int, float] = {}

@@ -25,6 +25,7 @@ from ray.rllib.utils.metrics import (
 from train.advantages import gae
 from train.allocator import keep_freed_memory
 from train.fragment import Fragment
+from train.metrics import episode_sums
 from train.modules import ACTION_MASK, mask_logits
 from train.reward_scaling import RewardScaler
 from train.symmetry import RandomViews
@@ -58,6 +59,8 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self.env.close()
         keep_freed_memory()
         self.env = make_world(self.config.env_config)
+        # Only self-play wants to know the policy as it is.
+        self._remember = getattr(self.env, "remember", lambda network: None)
         self.num_envs = self.env.num_envs
         self._needs_initial_reset = True
         self._buffer: dict[str, np.ndarray] = {}
@@ -104,6 +107,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
                 self.env.restart(self._env_seed if self._needs_initial_reset else None)
                 self._needs_initial_reset = False
             steps = num_timesteps or self.config.get_rollout_fragment_length(self.worker_index)
+            self._remember(self.module.network)
             fragment = self._play(steps, self.config.explore if explore is None else explore, random_actions)
         self._log_steps(fragment)
         self._log_episodes(self.env.drain_episodes())
@@ -189,7 +193,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self._views.show(entry[Columns.OBS], entry.get(ACTION_MASK))
 
     def _decide(self, entry: dict[str, np.ndarray], explore: bool, random_actions: bool) -> None:
-        logits, values = self.module.rollout(torch.from_numpy(entry[Columns.OBS]).to(self._device))
+        logits, values = self._answer(entry)
         if random_actions:
             logits = torch.zeros_like(logits)
         mask = torch.from_numpy(entry[ACTION_MASK]).to(self._device) if ACTION_MASK in entry else None
@@ -206,6 +210,10 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         if Columns.ACTION_DIST_INPUTS in entry:
             entry[Columns.ACTION_DIST_INPUTS][:] = log_probabilities.cpu().numpy()
 
+    def _answer(self, entry: dict[str, np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+        """(Logits, values) of the rows that are to act."""
+        return self.module.rollout(torch.from_numpy(entry[Columns.OBS]).to(self._device))
+
     def _note_outcome(
         self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: list[tuple[np.ndarray, np.ndarray]]
     ) -> None:
@@ -218,25 +226,29 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             own = np.flatnonzero(env.truncated[rows])
             cut.append((start + own, env.final_observations[rows[own]]))
 
-    def _values(self, observations: np.ndarray) -> np.ndarray:
+    def _values(self, observations: np.ndarray, rows: np.ndarray) -> np.ndarray:
         before = time.perf_counter()
-        values = self.module.rollout(torch.from_numpy(observations).to(self._device))[1].cpu().numpy()
+        values = self._rate(observations, rows).cpu().numpy()
         self._inference += time.perf_counter() - before
         return values
 
+    def _rate(self, observations: np.ndarray, rows: np.ndarray) -> torch.Tensor:
+        """Values of what `rows` see."""
+        return self.module.rollout(torch.from_numpy(observations).to(self._device))[1]
+
     def _collate(self, columns: dict[str, np.ndarray], cut: list[tuple[np.ndarray, np.ndarray]], steps: int) -> Fragment:
         for entries, observations in cut:
-            columns["final_values"][entries] = self._values(observations)
+            columns["final_values"][entries] = self._values(observations, columns["rows"][entries])
         last_values = np.zeros(self.num_envs, np.float32)
         going_on = np.flatnonzero(self.env.valid)
-        last_values[going_on] = self._values(self.env.observations[going_on])
+        last_values[going_on] = self._values(self.env.observations[going_on], going_on)
         del columns["steps"]
         rows, rewards, ended, final_values = (columns.pop(name) for name in ("rows", "rewards", "ended", "final_values"))
         values = columns[Columns.VF_PREDS]
         gamma, gae_lambda = float(self.config.gamma), float(self.config.lambda_)
         columns[ADVANTAGES] = gae(rows, rewards, values, ended, final_values, last_values, gamma, gae_lambda)
         columns[VALUE_TARGETS] = columns[ADVANTAGES] + values
-        return Fragment(columns, env_steps=steps * self.env.num_games)
+        return Fragment(columns, env_steps=steps * self.env.env_steps_per_advance)
 
     def _log_steps(self, fragment: Fragment) -> None:
         env_steps, agent_steps = fragment.env_steps(), fragment.agent_steps()
@@ -251,15 +263,3 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         self.metrics.log_value(NUM_EPISODES_LIFETIME, count, reduce="lifetime_sum")
         for name, total in episode_sums(columns).items():
             self.metrics.log_value((EPISODE_SUMS, name), total, reduce="sum")
-
-
-def episode_sums(columns: dict[str, np.ndarray]) -> dict[str, float]:
-    """Sum of each column of `BatchEnv.drain_episodes`; the codes of `cause` are counted by value, as `cause_<code>`."""
-    sums: dict[str, float] = {}
-    for name, column in columns.items():
-        if name == "cause":
-            codes, counts = np.unique(column, return_counts=True)
-            sums |= {f"{name}_{code}": float(count) for code, count in zip(codes, counts, strict=True)}
-        elif name not in ("row", "game", "killer"):
-            sums[name] = float(column.sum(dtype=np.float64))
-    return sums

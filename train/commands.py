@@ -8,6 +8,8 @@ from typing import Any
 
 from envs.command_line import INTERRUPTED, Commands, at_least
 from envs.errors import ConfigError
+from train.cluster import commands as cluster_commands
+from train.sagemaker import commands as sagemaker_commands
 
 TRAIN_HELP = """\
 examples:
@@ -16,6 +18,7 @@ examples:
   procsnake train battlesnake-ppo --minutes 30 --set ppo.learning_rate=3e-4 --set seed=1
   procsnake train --resume runs/battlesnake-ppo-…     go on after Ctrl-C or a crash
   procsnake train --config runs/…/config.yaml         the same run once more
+  procsnake train battlesnake-apex --cluster auto     on all machines of the Ray cluster that this one belongs to
 """
 TUNE_HELP = """\
 Each trial is an ordinary run folder. Values to try may also stand in the experiment's own tune section.
@@ -31,6 +34,14 @@ Curves, causes of death, speed, configuration and versions in one file that need
 examples:
   procsnake report runs/battlesnake-ppo-…             write it anew, also while the run goes on
 """
+COMPARE_HELP = """\
+The same board, reward and time for the SageMaker starter pack's DQN, DQN on one core and on all, APEX and PPO, one after the
+other. Finished seeds are not run again: the same command goes on where it was stopped.
+
+examples:
+  procsnake compare battlesnake --minutes 15 --seeds 3            four hours on a quiet machine
+  procsnake compare battlesnake --minutes 2 --seeds 1 --contenders mxnet-dqn,ppo --out comparisons/first
+"""
 
 
 def add_commands(command: Commands) -> None:
@@ -38,6 +49,9 @@ def add_commands(command: Commands) -> None:
     _add_train(command("train", run_train, "Train an experiment, or continue a run.", TRAIN_HELP))
     _add_tune(command("tune", run_tune, "Search for better values of an experiment's keys.", TUNE_HELP))
     _add_report(command("report", run_report, "Write a run's report.html anew.", REPORT_HELP))
+    _add_compare(command("compare", run_compare, "Train several algorithms for the same time and compare them.", COMPARE_HELP))
+    cluster_commands.add_commands(command)
+    sagemaker_commands.add_commands(command)
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +64,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, help="short for --set budget.max_minutes=…")
     parser.add_argument("--runs", default="runs", help="where run folders are made (default: %(default)s)")
     parser.add_argument("--wandb", action="store_true", help="log to Weights & Biases, too")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="play and learn on this Ray cluster; auto: this machine's")
 
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +83,14 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", metavar="RUN", help="folder of the run")
 
 
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("world", choices=("battlesnake",), help="what is played")
+    parser.add_argument("--minutes", type=float, default=15.0, help="minutes of training each (default: %(default)s)")
+    parser.add_argument("--seeds", type=at_least(1), default=3, help="trainings of each (default: %(default)s)")
+    parser.add_argument("--out", default="comparisons/battlesnake", help="folder of runs and results (default: %(default)s)")
+    parser.add_argument("--contenders", help="names with commas (default: mxnet-dqn,dqn-1,dqn-all,apex,ppo; also mxnet-own)")
+
+
 def run_train(options: argparse.Namespace) -> int:
     """`procsnake train`."""
     from train.config import Experiment, list_experiments
@@ -79,16 +102,16 @@ def run_train(options: argparse.Namespace) -> int:
     if options.resume and overrides:
         raise ConfigError("--resume goes on with the run's own config; --set and --minutes are for a new run")
     experiment = None if options.resume else Experiment.load(options.config or options.experiment, overrides)
-    result = train_and_tell(experiment, options.runs, options.resume, wandb=options.wandb)
+    result = train_and_tell(experiment, options.runs, options.resume, wandb=options.wandb, cluster=options.cluster)
     return 0 if result.finished else INTERRUPTED
 
 
-def train_and_tell(experiment: Any, runs: str, resume: str | None, *, wandb: bool = False) -> Any:
+def train_and_tell(experiment: Any, runs: str, resume: str | None, *, wandb: bool = False, cluster: str | None = None) -> Any:
     """Train or resume, and say where run, policy and report lie. Returns the `RunResult`."""
     from train.run import train
 
     command = "procsnake " + " ".join(sys.argv[1:])
-    result = train(experiment, runs_dir=runs, resume=resume, command=command, wandb=wandb)
+    result = train(experiment, runs_dir=runs, resume=resume, command=command, wandb=wandb, cluster=cluster)
     if result.finished:
         print(f"run: {result.path}\npolicy: {result.bundle}\nreport: {result.path / 'report.html'}")
     return result
@@ -114,4 +137,18 @@ def run_report(options: argparse.Namespace) -> int:
     from train.report import write_report
 
     print(f"written: {write_report(options.run_folder)}")
+    return 0
+
+
+def run_compare(options: argparse.Namespace) -> int:
+    """`procsnake compare`."""
+    from train.compare import USUAL, compare, rows_of
+
+    names = options.contenders.split(",") if options.contenders else USUAL
+    found = compare(minutes=options.minutes, seeds=options.seeds, out=options.out, contenders=names)
+    heads, rows = rows_of(found)
+    for row in rows:
+        print(f"\n{row[0]}")
+        print("\n".join(f"  {head:<40} {cell}" for head, cell in zip(heads[1:], row[1:], strict=True)))
+    print(f"\nwritten: {options.out}/comparison.html, comparison.png, comparison.json")
     return 0

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import yaml
 
 from envs.errors import ConfigError, UnknownNameError
+from train.cluster.scale import Local, Scale
 from train.schedule import Knots
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
@@ -59,6 +60,8 @@ class PPOSettings:
     """Divide rewards by the running standard deviation of the discounted return, then clip them to ±10."""
     symmetries: bool = False
     """Show each decision a random one of the world's equivalent views (a snake's board mirrored or turned)."""
+    lstm_units: int = 0
+    """Units of a memory (LSTM) between the network's layers and its heads; 0: none. Such policies can't be exported."""
     bf16: bool | None = None
     """Roll out and learn in bfloat16; None: if the hardware is fast at it. Exported policies are float32 in any case."""
     num_threads: int | None = None
@@ -71,6 +74,9 @@ class PPOSettings:
         _require(self, "ppo", "num_minibatches", 1)
         _require(self, "ppo", "num_epochs", 1)
         _require(self, "ppo", "num_threads", 1)
+        _require(self, "ppo", "lstm_units", 0)
+        if self.lstm_units and self.symmetries:
+            raise ConfigError("ppo.symmetries turns each decision's view at random, which a memory can't follow; set one to 0")
         for name in ("gamma", "gae_lambda"):
             _require(self, "ppo", name, 0.0, 1.0)
         for name in ("clip_coef", "vf_coef", "max_grad_norm", "target_kl", "kl_coef", "kl_target"):
@@ -181,6 +187,50 @@ class APEXSettings(QSettings):
         _require(self, self.section, "epsilon_exponent", 0.0)
         for name in ("num_replay_shards", "batches_per_request", "weight_push_freq"):
             _require(self, self.section, name, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MXNetDQNSettings:
+    """The readable DQN in MXNet. Names and defaults as the SageMaker starter pack has them, where it has them."""
+
+    buffer_size: int = 5000
+    """Decisions remembered."""
+    update_every: int = 20
+    """Decisions for each batch that is learned from."""
+    batch_size: int = 64
+    """Decisions in a batch."""
+    lr_start: float = 5e-4
+    """First step size of Adam."""
+    lr_step: int = 500_000
+    """Updates between two changes of the step size."""
+    lr_factor: float = 0.5
+    """What the step size is then multiplied by."""
+    gamma: float = 0.95
+    """Discount factor, 0..1."""
+    tau: float = 1e-3
+    """How far the target network goes towards the network after each update, 0..1 (soft)."""
+    target_update_every: int = 0
+    """0: soft, by `tau`; otherwise the target network is copied after so many updates (hard)."""
+    eps_start: float = 1.0
+    """First probability of a random action."""
+    eps_end: float = 0.01
+    """Least probability of a random action."""
+    eps_decay: float = 0.995
+    """What the probability is multiplied by after each game."""
+    warmup: int = 0
+    """Decisions taken before learning starts; a batch's size at least."""
+    mask_actions: bool = True
+    """Never take actions that the world says are no use (certain death), nor expect them to be taken."""
+    num_steps: int = 100
+    """Steps of every game between two rows of progress.csv."""
+
+    def __post_init__(self) -> None:
+        for name in ("buffer_size", "update_every", "batch_size", "lr_step", "num_steps"):
+            _require(self, "mxnet_dqn", name, 1)
+        for name in ("lr_start", "lr_factor", "gamma", "tau", "eps_start", "eps_end", "eps_decay"):
+            _require(self, "mxnet_dqn", name, 0.0, 1.0)
+        for name in ("target_update_every", "warmup"):
+            _require(self, "mxnet_dqn", name, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,18 +353,23 @@ class Experiment:
     """Also the beginning of the run folder's name."""
     env: EnvSettings
     budget: Budget
-    algorithm: Literal["ppo", "dqn", "apex"] = "ppo"
+    algorithm: Literal["ppo", "dqn", "apex", "mxnet_dqn"] = "ppo"
     """The trainer."""
     network: NetworkSettings = field(default_factory=NetworkSettings)
     ppo: PPOSettings = field(default_factory=PPOSettings)
     dqn: DQNSettings = field(default_factory=DQNSettings)
     apex: APEXSettings = field(default_factory=APEXSettings)
+    mxnet_dqn: MXNetDQNSettings = field(default_factory=MXNetDQNSettings)
     seed: int = 0
     """All random numbers of the run follow from it."""
     num_env_runners: int = 0
     """Processes that play; 0: the process that learns plays, too, which is fastest on few cores."""
     num_learners: int = 0
     """Processes that learn; 0: in the main process. More than one share each batch."""
+    num_gpus_per_learner: int = 0
+    """GPUs of each process that learns; 0: it learns on the CPU."""
+    scale: Scale = field(default_factory=Local)
+    """The machines that `procsnake launch` and `procsnake train --cluster` are to use; a run on this one takes no notice."""
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     evaluation: Evaluation | None = None
     """None: the policy isn't measured during training."""
@@ -327,22 +382,44 @@ class Experiment:
         _require(self, "", "seed", 0)
         _require(self, "", "num_env_runners", 0)
         _require(self, "", "num_learners", 0)
+        _require(self, "", "num_gpus_per_learner", 0)
         if self.algorithm == "apex" and self.num_env_runners == 0:
             raise ConfigError("num_env_runners is 0, but apex plays in processes of its own; set it to 1 or more")
+        if self.is_recurrent and self.evaluation:
+            raise ConfigError(
+                "a policy with a memory (ppo.lstm_units) can't be evaluated outside training; set evaluation: null"
+            )
+        if not self.uses_ray and self.num_env_runners + self.num_learners:
+            raise ConfigError(f"num_env_runners and num_learners must be 0 for {self.algorithm}, which is a single process")
         if not self.name or self.name != Path(self.name).name or self.name.startswith("."):
             raise ConfigError(f"name is {self.name!r}; it becomes part of a folder's name, so no slashes and no leading dot")
 
     @property
-    def settings(self) -> PPOSettings | DQNSettings | APEXSettings:
+    def settings(self) -> PPOSettings | DQNSettings | APEXSettings | MXNetDQNSettings:
         """Those of the algorithm."""
         return getattr(self, self.algorithm)
 
     @property
+    def uses_ray(self) -> bool:
+        """False for the algorithm that is one plain process."""
+        return self.algorithm != "mxnet_dqn"
+
+    @property
+    def is_recurrent(self) -> bool:
+        """True if the policy has a memory."""
+        return isinstance(self.settings, PPOSettings) and self.settings.lstm_units > 0
+
+    @property
     def policy_network(self) -> NetworkSettings:
-        """What is trained and exported: `network`, with heads for Q values where the algorithm needs them."""
+        """What is exported, and what torch trains: `network`, with heads for Q values where the algorithm needs them."""
         settings = self.settings
         if isinstance(settings, PPOSettings):
-            return self.network
+            if not self.is_recurrent:
+                return self.network
+            body = {"body": self.network.name, "body_options": self.network.options}
+            return NetworkSettings(name="recurrent", options={**body, "units": settings.lstm_units})
+        if isinstance(settings, MXNetDQNSettings):
+            return NetworkSettings(name="starter-pack", options={"kind": self.network.name, **self.network.options})
         heads = {name: getattr(settings, name) for name in ("dueling", "num_atoms", "v_min", "v_max", "noisy", "sigma0")}
         options = {"body": self.network.name, "body_options": self.network.options, **heads}
         return NetworkSettings(name="q-network", options=options)
@@ -384,17 +461,31 @@ def list_experiments() -> list[str]:
     return sorted(path.stem for path in EXPERIMENTS.glob("*.yaml"))
 
 
-def _read(name_or_path: str | Path) -> dict[str, Any]:
-    path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml"):
-        if str(name_or_path) not in list_experiments():
-            raise UnknownNameError("experiment", str(name_or_path), list_experiments(), hint="Or the path of a .yaml file.")
-        path = EXPERIMENTS / f"{name_or_path}.yaml"
+def experiment_text(name_or_path: str | Path) -> str:
+    """The YAML of an experiment, by name or path. Raises `UnknownNameError` or `ConfigError` if there is none."""
+    path = _path(name_or_path)
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise ConfigError(f"there is no experiment file {path}. List the built-in ones: procsnake train --list") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} can't be read as YAML: {' '.join(str(error).split())}") from error
+
+
+def _path(name_or_path: str | Path) -> Path:
+    path = Path(name_or_path)
+    if path.suffix in (".yaml", ".yml"):
+        return path
+    if str(name_or_path) not in list_experiments():
+        raise UnknownNameError("experiment", str(name_or_path), list_experiments(), hint="Or the path of a .yaml file.")
+    return EXPERIMENTS / f"{name_or_path}.yaml"
+
+
+def _read(name_or_path: str | Path) -> dict[str, Any]:
+    path, text = _path(name_or_path), experiment_text(name_or_path)
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
         raise ConfigError(f"{path} can't be read as YAML: {' '.join(str(error).split())}") from error
     if not isinstance(data, dict):
         raise ConfigError(f"{path} holds {type(data).__name__}; an experiment is a mapping of keys to values")
@@ -430,6 +521,8 @@ def _convert(value: Any, kind: Any, key: str) -> Any:
     if origin in (types.UnionType, typing.Union):
         if value is None and types.NoneType in arguments:
             return None
+        if all(map(dataclasses.is_dataclass, arguments)):
+            return _convert_section(value, _kind_of(value, arguments, key), key)
         # A list is meant as the kind that is one; all else as the first kind.
         kind = next((k for k in arguments if isinstance(value, list) and typing.get_origin(k) is list), arguments[0])
         return _convert(value, kind, key)
@@ -457,6 +550,16 @@ def _number(value: Any) -> Any:
         return float(value)
     except ValueError:
         return value
+
+
+def _kind_of(value: Any, sections: Iterable[Any], key: str) -> Any:
+    """The section that the key `kind` of `value` names."""
+    by_name = {section.kind: section for section in sections}
+    if not isinstance(value, Mapping) or "kind" not in value:
+        raise ConfigError(f"{key} is {value!r}; it must be a mapping with the key kind, one of {', '.join(sorted(by_name))}")
+    if value["kind"] not in by_name:
+        raise UnknownNameError(f"{key}.kind", str(value["kind"]), by_name)
+    return by_name[value["kind"]]
 
 
 def _convert_section(value: Any, kind: Any, key: str) -> Any:

@@ -123,7 +123,7 @@ class DQN(BatchedAlgorithm):
         """One update; the TD errors float32 (B,) of the batch."""
         columns = {name: column for name, column in batch.items() if name not in (CELLS, STAMPS)}
         with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-            results = self.learner_group.update(
+            results = self._update_learners(
                 episodes=[Fragment(columns, env_steps=len(batch[CELLS]))], timesteps={AGENT_STEPS_BEFORE: steps}
             )
         errors = [convert_to_numpy(result[DEFAULT_MODULE_ID].pop(TD_ERROR_KEY).peek()) for result in results]

@@ -12,7 +12,7 @@ from agents import evaluation, make
 from envs.api import BatchEnv
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
 from train.config import Experiment
-from train.world import make_world, world_options
+from train.world import make_world, without_training, world_options
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +34,8 @@ class Evaluator:
         self.experiment, self.settings = experiment, experiment.evaluation
         self._seed = experiment.seed + _SEED_OFFSET
         games = min(self.settings.games, _GAMES_AT_ONCE)
-        self._world = make_world({**world_options(experiment), **self.settings.env_options, "num_games": games})
+        options = without_training({**world_options(experiment), **self.settings.env_options, "num_games": games})
+        self._world = make_world(options)
         if isinstance(self._world, BattlesnakeVectorEnv):
             self._opponents = {name: make(name) for group in self.settings.opponents for name in group}
 

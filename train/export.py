@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from agents import bundle, networks
 from agents.card import Card
 from envs.api import BatchEnv
+from envs.errors import ConfigError
 from train.config import Experiment
-from train.world import make_world, world_options
+from train.world import make_world, without_training, world_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from agents.policy import Policy
 
 _NETWORK_PREFIX = "network."
+MXNET_WEIGHTS = "weights.safetensors"
+"""What checkpoints of `train.mxnet_dqn` have the weights in; those of the others are RLlib's."""
 
 
 def build_network(experiment: Experiment, world: BatchEnv) -> torch.nn.Module:
@@ -46,6 +49,10 @@ def network_with(experiment: Experiment, world: BatchEnv, weights: Mapping[str, 
 
 def checkpointed_weights(checkpoint: Path) -> dict[str, np.ndarray]:
     """The state of the default module in a run's checkpoint."""
+    if (checkpoint / MXNET_WEIGHTS).is_file():
+        from safetensors.numpy import load_file
+
+        return load_file(checkpoint / MXNET_WEIGHTS)
     from ray.rllib.core.rl_module.rl_module import RLModule
 
     return RLModule.from_checkpoint(checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy").get_state()
@@ -73,7 +80,15 @@ def export_bundle(
     provenance: dict[str, Any],
     command: str,
 ) -> Path:
-    """Write the policy with `weights` (the state of a `train.modules.NetworkModule`) as a bundle, in float32."""
+    """Write the policy with `weights` (the state of a `train.modules.NetworkModule`) as a bundle, in float32.
+
+    Raises `ConfigError` for policies with a memory, which bundles don't have.
+    """
+    if experiment.is_recurrent:
+        raise ConfigError(
+            f"the policy has a memory (ppo.lstm_units is {experiment.ppo.lstm_units}), which bundles can't hold; its weights "
+            f"are in the run's checkpoints. For a policy to play with, train with --set ppo.lstm_units=0"
+        )
     counters = ("env_steps", "agent_steps", "iteration")
     with _single_world(experiment) as world:
         card = {
@@ -89,7 +104,7 @@ def export_bundle(
 
 @contextmanager
 def _single_world(experiment: Experiment) -> Iterator[BatchEnv]:
-    world = make_world({**world_options(experiment), "num_games": 1})
+    world = make_world(without_training({**world_options(experiment), "num_games": 1}))
     try:
         yield world
     finally:
@@ -99,7 +114,7 @@ def _single_world(experiment: Experiment) -> Iterator[BatchEnv]:
 def _card(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
     """What is known of the policy before it is trained."""
     return {
-        "environment": {"name": experiment.env.name, "options": experiment.env.options},
+        "environment": {"name": experiment.env.name, "options": without_training(experiment.env.options)},
         **_contracts(experiment, world),
         "network": {"name": experiment.policy_network.name, "options": experiment.policy_network.options},
         "algorithm": experiment.algorithm,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 # RLlib's own names, which are not worth the seconds that importing it takes.
 _ALL_MODULES, _DEFAULT_MODULE = "__all_modules__", "default_policy"
 _RENAMED = {"default_optimizer_learning_rate": "learning_rate", "gradients_default_optimizer_global_norm": "gradient_norm"}
@@ -56,3 +58,15 @@ def _of_module(learned: Mapping[str, Any]) -> dict[str, float]:
         for name, value in learned.items()
         if not isinstance(value, Mapping) and not name.startswith(_BOOK_KEEPING)
     }
+
+
+def episode_sums(columns: dict[str, np.ndarray]) -> dict[str, float]:
+    """Sum of each column of `BatchEnv.drain_episodes`; the codes of `cause` are counted by value, as `cause_<code>`."""
+    sums: dict[str, float] = {}
+    for name, column in columns.items():
+        if name == "cause":
+            codes, counts = np.unique(column, return_counts=True)
+            sums |= {f"{name}_{code}": float(count) for code, count in zip(codes, counts, strict=True)}
+        elif name not in ("row", "game", "killer"):
+            sums[name] = float(column.sum(dtype=np.float64))
+    return sums

@@ -7,7 +7,7 @@ implementation details of PPO"); `train.config.PPOSettings` lists the settings.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -41,6 +41,7 @@ from train.batch_runner import ADVANTAGES, VALUE_TARGETS, BatchEnvRunner
 from train.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm, configure
 from train.config import Experiment, PPOSettings
 from train.modules import ACTION_MASK, NetworkModule, mask_logits
+from train.recurrent import STRETCH, RecurrentModule, RecurrentRunner, shuffled_stretches
 from train.schedule import value_at
 from train.threads import ThreadTuner
 
@@ -70,7 +71,8 @@ class PPOConfig(RLlibPPOConfig):
         """The configuration of a run."""
         settings = experiment.ppo
         config = cls()
-        configure(config, experiment, runner_class=BatchEnvRunner, module_class=NetworkModule, learner_class=PPOLearner)
+        classes = (RecurrentRunner, RecurrentModule) if settings.lstm_units else (BatchEnvRunner, NetworkModule)
+        configure(config, experiment, runner_class=classes[0], module_class=classes[1], learner_class=PPOLearner)
         config.training(
             lr=settings.learning_rate,
             lambda_=settings.gae_lambda,
@@ -118,7 +120,7 @@ class PPO(BatchedAlgorithm, RLlibPPO):
         env_steps = self.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
         began = time.perf_counter()
         with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-            results = self.learner_group.update(
+            results = self._update_learners(
                 episodes=fragments,
                 timesteps={
                     NUM_ENV_STEPS_SAMPLED_LIFETIME: env_steps,
@@ -187,7 +189,7 @@ class PPOLearner(TorchLearner):
         """
         whole = self._make_batch_if_necessary(training_data=training_data)
         for _ in range(num_epochs):
-            parts = {name: self._shuffled_parts(batch.count) for name, batch in whole.policy_batches.items()}
+            parts = {name: self._shuffled_parts(batch) for name, batch in whole.policy_batches.items()}
             for k in range(self.config.num_minibatches):
                 yield MultiAgentBatch(
                     {
@@ -199,8 +201,10 @@ class PPOLearner(TorchLearner):
             if self.config.target_kl is not None and self._mean_over_learners(self._approx_kl) > self.config.target_kl:
                 return
 
-    def _shuffled_parts(self, count: int) -> tuple[torch.Tensor, ...]:
-        order = torch.randperm(count, generator=self._generator).to(self._device)
+    def _shuffled_parts(self, batch: SampleBatch) -> Sequence[torch.Tensor]:
+        if STRETCH in batch:
+            return shuffled_stretches(batch[STRETCH], self.config.num_minibatches, self._generator)
+        order = torch.randperm(batch.count, generator=self._generator).to(self._device)
         return order.tensor_split(self.config.num_minibatches)
 
     def _mean_over_learners(self, value: torch.Tensor) -> float:

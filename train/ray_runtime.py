@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from train.cluster.node import token_path
+from train.cluster.ray_node import token_environment
 from train.config import Experiment
 
 _QUIET = {
@@ -21,9 +24,15 @@ _QUIET = {
 
 
 @contextmanager
-def running_ray(num_cpus: int) -> Iterator[None]:
-    """A Ray of our own for actors that ask for `num_cpus` in all, unless one is running already."""
+def running_ray(num_cpus: int, cluster: str | None = None) -> Iterator[None]:
+    """A Ray of our own for actors that ask for `num_cpus` in all, unless one is running already.
+
+    `cluster`: join the one with this address ("auto": that of this machine) instead. Raises `ClusterError` if that fails.
+    """
     os.environ.update(_QUIET)
+    if cluster and "RAY_AUTH_MODE" not in os.environ and token_path().is_file():
+        # Ray reads these when it is imported, and never again.
+        os.environ.update(token_environment(token_path()))
     import ray
 
     for name in ("ray", "ray.rllib", "ray.tune"):
@@ -31,8 +40,23 @@ def running_ray(num_cpus: int) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
+    if cluster:
+        _join(cluster)
+    else:
+        _start(num_cpus)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _start(num_cpus: int) -> None:
+    import ray
+
     path = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
     ray.init(
+        # Never a cluster that happens to run on this machine.
+        address="local",
         # More than there are, if need be: an actor that waits for a core that will never be free waits forever.
         num_cpus=max(os.cpu_count() or 1, num_cpus),
         include_dashboard=False,
@@ -40,10 +64,31 @@ def running_ray(num_cpus: int) -> Iterator[None]:
         log_to_driver=False,
         runtime_env={"env_vars": {**_QUIET, "PYTHONPATH": path}},
     )
+
+
+def _join(cluster: str) -> None:
+    """The other machines have procsnake where their own Python finds it, so no path is sent along."""
+    import ray
+    from ray.exceptions import AuthenticationError, RaySystemError
+
+    from train.cluster.hosts import ClusterError
+
     try:
-        yield
-    finally:
-        ray.shutdown()
+        ray.init(address=cluster, logging_level=logging.ERROR, log_to_driver=False, runtime_env={"env_vars": _QUIET})
+    except (ConnectionError, RuntimeError, ValueError, AuthenticationError, RaySystemError) as error:
+        raise ClusterError(
+            f"no Ray cluster could be joined at {cluster}: {' '.join(str(error).split())[:300]}. "
+            f"Run this on one of its machines; procsnake cluster up starts one"
+        ) from error
+
+
+def is_lost_process(error: Exception) -> bool:
+    """True if `error` says that a process of Ray has died."""
+    if "ray" not in sys.modules:
+        return False
+    from ray.exceptions import RayActorError
+
+    return isinstance(error, RayActorError)
 
 
 def num_processes(experiment: Experiment) -> int:
@@ -53,10 +98,10 @@ def num_processes(experiment: Experiment) -> int:
 
 @contextmanager
 def built_algorithm(experiment: Experiment) -> Iterator[Any]:
-    """The experiment's RLlib algorithm; needs a Ray that is running."""
-    from train.algorithms import algorithm_config
+    """The experiment's algorithm; see `train.algorithms.build_algorithm`."""
+    from train.algorithms import build_algorithm
 
-    algorithm = algorithm_config(experiment).build_algo()
+    algorithm = build_algorithm(experiment)
     try:
         yield algorithm
     finally:

@@ -42,7 +42,8 @@ class Rollout:
     """Name of an unbroken course of the world; a restarted runner begins a new one."""
     sequence: int
     """Place in its stream, counted from 0."""
-    num_games: int = 1
+    env_steps_a_step: int = 1
+    """Steps of all games together in a step of the world."""
     priorities: np.ndarray | None = None
     """float32 (steps, rows): first priorities, as the worker sees them, of the `steps` starts that this rollout completes:
     those from n_step steps before it on. None: the highest so far."""
@@ -53,7 +54,7 @@ class Rollout:
 
     def env_steps(self) -> int:
         """Steps of whole games."""
-        return self.steps * self.num_games
+        return self.steps * self.env_steps_a_step
 
 
 class ReplayBuffer:

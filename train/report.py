@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import yaml
 
+from agents.charts import Line, area_chart, line_chart
 from agents.evaluation import wilson_interval
+from agents.page import figures, html_page, table
 from envs.battlesnake.state import CAUSE_NAMES
 from envs.command_line import write_whole
-from train.charts import Line, area_chart, line_chart
 from train.run_folder import BUNDLE, CONFIG, REPORT, RunError, RunFolder, disk_errors
 
 Columns = dict[str, np.ndarray]
@@ -26,22 +27,6 @@ _WIN_RATE = "win_rate_vs_"
 _CAUSE = "mean_cause_"
 _COUNTERS = ("iteration", "env_steps", _STEPS, "minutes")
 _SHOWN_APART = (*_COUNTERS, "agent_steps_per_second", "episode_return_mean", "episode_len_mean", "episodes", "win_rate")
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #888; }
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 1180px; margin: 2em auto; padding: 0 1em; }
-h1 { font-size: 1.5em; margin-bottom: 0.2em; overflow-wrap: anywhere; } h2 { font-size: 1.15em; margin: 1.8em 0 0.4em; }
-p.note { color: var(--soft); margin: 0.2em 0 0.8em; }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(340px, 1fr)); gap: 1.1em; }
-.wide { grid-template-columns: repeat(auto-fill, minmax(480px, 1fr)); }
-.charts:not(.wide) svg text { font-size: 15px; }
-figure { margin: 0; } figcaption { font-weight: 600; margin-bottom: 0.2em; overflow-wrap: anywhere; }
-svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: currentColor; } .grid { stroke: var(--line); }
-.legend { font-size: 12px; } .key { margin-right: 1em; white-space: nowrap; }
-.key i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: 4px; }
-table { border-collapse: collapse; } td, th { text-align: left; padding: 2px 14px 2px 0; border-bottom: 1px solid var(--line); }
-td.n { text-align: right; font-variant-numeric: tabular-nums; }
-pre { background: #8881; padding: 0.8em; overflow-x: auto; font-size: 13px; }
-"""
 
 
 def write_report(run: str | os.PathLike[str]) -> Path:
@@ -89,18 +74,17 @@ def _page(folder: Path, config: Mapping[str, Any], columns: Columns) -> str:
     if columns:
         sections += [
             _headlines(columns),
-            _figures("Episodes", "of training, over those that ended in each iteration", _episodes(columns), wide=True),
-            _figures("Evaluations", _evaluation_note(config), _evaluations(config, columns), wide=True),
-            _figures("How snakes ended", "share of the episodes that ended in each iteration", _causes(columns), wide=True),
-            _figures("Learning", "of each iteration's update", _learning(columns)),
-            _figures("The world's own figures", "means over the episodes that ended", _world(columns)),
-            _figures("Speed", "wall time of training alone, without evaluations and checkpoints", _speed(columns), wide=True),
+            figures("Episodes", "of training, over those that ended in each iteration", _episodes(columns), wide=True),
+            figures("Evaluations", _evaluation_note(config), _evaluations(config, columns), wide=True),
+            figures("How snakes ended", "share of the episodes that ended in each iteration", _causes(columns), wide=True),
+            figures("Learning", "of each iteration's update", _learning(columns)),
+            figures("The world's own figures", "means over the episodes that ended", _world(columns)),
+            figures("Speed", "wall time of training alone, without evaluations and checkpoints", _speed(columns), wide=True),
         ]
     settings = {key: value for key, value in config.items() if key != "run"}
     sections.append(f"<h2>Configuration</h2><pre>{escape(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))}</pre>")
     sections.append(_versions(note))
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(name)}</title>'
-    return f"<!doctype html><html lang=en><head>{head}<style>{_STYLE}</style></head><body>{''.join(sections)}</body></html>\n"
+    return html_page(name, sections)
 
 
 def _state(folder: Path, note: Mapping[str, Any], columns: Columns) -> str:
@@ -125,17 +109,7 @@ def _headlines(columns: Columns) -> str:
         if name in columns:
             rows.append((title, f"{_mean(columns[name][-max(1, len(columns[name]) // 10) :]):.3g}"))
     rows += [(name.replace("_", " "), f"{_last(columns[name]):.1%}") for name in columns if name.startswith(_WIN_RATE)]
-    cells = "".join(f'<tr><td>{escape(title)}</td><td class="n">{escape(value)}</td></tr>' for title, value in rows)
-    return f"<table>{cells}</table>"
-
-
-def _figures(title: str, note: str, charts: Sequence[tuple[str, str]], *, wide: bool = False) -> str:
-    """A section of (caption, chart) pairs; none if there is nothing to show."""
-    shown = [f"<figure><figcaption>{escape(caption)}</figcaption>{chart}</figure>" for caption, chart in charts if chart]
-    grid = "charts wide" if wide else "charts"
-    return (
-        f'<h2>{escape(title)}</h2><p class="note">{escape(note)}</p><div class="{grid}">{"".join(shown)}</div>' if shown else ""
-    )
+    return table(rows)
 
 
 def _curve(columns: Columns, name: str, caption: str, *, zero: bool = False) -> tuple[str, str]:
@@ -229,8 +203,7 @@ def _speed(columns: Columns) -> list[tuple[str, str]]:
 def _versions(note: Mapping[str, Any]) -> str:
     versions = note.get("versions") if isinstance(note.get("versions"), dict) else {}
     rows = {**versions, "commit": note.get("git_commit", "")}
-    cells = "".join(f"<tr><td>{escape(str(name))}</td><td>{escape(str(value))}</td></tr>" for name, value in rows.items())
-    return f"<h2>Versions</h2><table>{cells}</table>"
+    return f"<h2>Versions</h2>{table(((str(name), str(value)) for name, value in rows.items()), text_columns=2)}"
 
 
 def _mean(values: np.ndarray) -> float:

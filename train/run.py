@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from envs.errors import ConfigError
+from train.cluster.live import fit
+from train.cluster.sizes import sized
 from train.config import Experiment
 from train.progress import Progress
-from train.ray_runtime import built_algorithm, num_processes, running_ray
-from train.run_folder import CONFIG, RunFolder
+from train.ray_runtime import built_algorithm, is_lost_process, num_processes, running_ray
+from train.run_folder import CONFIG, RunError, RunFolder
 from train.session import Session
 from train.tracking import require_wandb
 
@@ -32,7 +34,7 @@ class RunResult:
     path: Path
     """The run folder."""
     bundle: Path | None
-    """The exported policy; None if the run isn't finished."""
+    """The exported policy; None if the run isn't finished or the policy has a memory."""
     finished: bool
     """The budget is used up or the target reached; otherwise the run was interrupted and can be resumed."""
     metrics: dict[str, Any]
@@ -47,13 +49,15 @@ def train(
     on_iteration: OnIteration | None = None,
     command: str = "",
     wandb: bool = False,
+    cluster: str | None = None,
 ) -> RunResult:
     """Run `experiment` in a new folder under `runs_dir`, or continue the run in folder `resume` from its newest checkpoint.
 
-    Ctrl-C (SIGINT) lets the iteration end, saves a checkpoint and returns; a second one raises `KeyboardInterrupt` at once. A
-    kill at any moment leaves the last checkpoint whole. Raises `RunError` for folders that can't be used, `ConfigError` and
-    `UnknownNameError` for an experiment that can't be run. `command` is noted in the policy's card. `wandb`: log to Weights &
-    Biases, too (`MissingDependencyError` if it isn't installed).
+    Ctrl-C (SIGINT) or SIGTERM lets the iteration end, saves a checkpoint and returns; a second one raises `KeyboardInterrupt`
+    at once. A kill at any moment leaves the last checkpoint whole. Raises `RunError` for folders that can't be used,
+    `ConfigError` and `UnknownNameError` for an experiment that can't be run. `command` is noted in the policy's card. `wandb`:
+    log to Weights & Biases, too (`MissingDependencyError` if it isn't installed). `cluster`: address of a Ray cluster to use,
+    sized by the experiment's `scale` (`ClusterError` if there is none).
     """
     if (experiment is None) == (resume is None):
         raise ConfigError("train() needs either an experiment or the folder of a run to resume")
@@ -67,12 +71,18 @@ def train(
         progress = stack.enter_context(Progress(title=experiment.name))
         progress.status("preparing the world (compiling it takes a minute the first time)")
         check(experiment)
+        if cluster and not experiment.uses_ray:
+            raise ConfigError(f"{experiment.algorithm} is a single process and can't use a cluster; leave out --cluster")
+        progress.status("starting Ray and building the network" if experiment.uses_ray else "building the network")
+        if experiment.uses_ray:
+            stack.enter_context(running_ray(num_processes(experiment), cluster))
+        if cluster:
+            experiment = fit(sized(experiment))
         if resume is None:
             folder = RunFolder.create(Path(runs_dir), experiment, provenance())
         folder.clean()
-        stop = stack.enter_context(_stop_on_sigint())
-        progress.status("starting Ray and building the network")
-        stack.enter_context(running_ray(num_processes(experiment)))
+        # Ray has put a handler of its own in place of the one for SIGTERM.
+        stop = stack.enter_context(_stop_on_signals())
         session = Session(experiment, folder, stack.enter_context(built_algorithm(experiment)), progress)
         if start:
             progress.say(f"continuing {folder.path} from iteration {start[1]['iteration']}")
@@ -83,6 +93,13 @@ def train(
         except KeyboardInterrupt:
             progress.say(f"stopped at once; go on from the last checkpoint with: procsnake train --resume {folder.path}")
             raise
+        except Exception as error:
+            if not is_lost_process(error):
+                raise
+            raise RunError(
+                f"a process of the run was lost and could not be replaced ({' '.join(str(error).split())[:200]}); perhaps the "
+                f"machine lacks memory. Go on from the last checkpoint with: procsnake train --resume {folder.path}"
+            ) from error
 
 
 def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | None, command: str) -> RunResult:
@@ -94,9 +111,10 @@ def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | No
             stop.set()
     again = f"procsnake train --config {folder.path / CONFIG}"
     bundle = session.end(provenance=provenance(), command=command or again)
-    if bundle is None:
+    finished = session.fraction_done() >= 1.0
+    if not finished:
         progress.say(f"stopped and saved; continue with: procsnake train --resume {folder.path}")
-    return RunResult(folder.path, bundle, bundle is not None, dict(session.row))
+    return RunResult(folder.path, bundle, finished, dict(session.row))
 
 
 def check(experiment: Experiment) -> None:
@@ -120,24 +138,24 @@ def check(experiment: Experiment) -> None:
 
 
 @contextmanager
-def _stop_on_sigint() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets; the second one interrupts as usual. Signals reach only the main thread."""
+def _stop_on_signals() -> Iterator[threading.Event]:
+    """An event that the first SIGINT (Ctrl-C) or SIGTERM sets; the second one interrupts. They reach only the main thread."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = signal.getsignal(signal.SIGINT)
 
     def ask(number: int, frame: Any) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
 
-    signal.signal(signal.SIGINT, ask)
+    before = {number: signal.signal(number, ask) or signal.SIG_DFL for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def provenance() -> dict[str, Any]:

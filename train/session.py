@@ -10,6 +10,7 @@ from typing import Any
 from envs.errors import UnknownNameError
 from train.config import Experiment
 from train.evaluation import Evaluator
+from train.manifest import write_manifest
 from train.metrics import progress_row
 from train.progress import Progress
 from train.report import write_report
@@ -57,7 +58,7 @@ class Session:
         self._train()
         if self._evaluator and (self._evaluator.is_due(self.counters) or self.fraction_done() >= 1.0):
             self.progress.passing("evaluating")
-            self.row |= self._evaluator.evaluate(self._weights())
+            self.row |= self._evaluator.evaluate(self.algorithm.policy_weights())
             self.counters |= {"evaluated_iteration": self.counters["iteration"], "evaluated_minutes": self.counters["minutes"]}
         self._look_at_target()
         self.folder.append(self.row)
@@ -69,11 +70,13 @@ class Session:
         return dict(self.row)
 
     def end(self, *, provenance: dict[str, Any], command: str) -> Path | None:
-        """Save, write the report and, if the run is finished, export the policy; returns its path."""
+        """Save, write the report and, if the run is finished, export the policy unless it has a memory; returns its path."""
         if self._saved_iteration != self.counters["iteration"]:
             self.save()
         bundle = None
-        if self.fraction_done() >= 1.0:
+        if self.fraction_done() >= 1.0 and self.experiment.is_recurrent:
+            self.progress.say("not exported: bundles can't hold a policy with a memory; its weights are in the last checkpoint")
+        elif self.fraction_done() >= 1.0:
             self.progress.status("exporting the policy")
             bundle = self._export(provenance, command)
         write_report(self.folder.path)
@@ -98,6 +101,7 @@ class Session:
     def write_checkpoint(self, path: Path) -> None:
         """The algorithm's state into an empty folder; the run's own counters are not part of it."""
         self.algorithm.save_to_path(str(path.absolute()))
+        write_manifest(path)
 
     def _look_at_target(self) -> None:
         target = self.experiment.stop
@@ -143,10 +147,6 @@ class Session:
         if value > (best[1]["best"] if best else -math.inf):
             self.folder.save_best(self.write_checkpoint, {**self.row, "best": value})
 
-    def _weights(self) -> dict[str, Any]:
-        state = self.algorithm.learner_group.get_state(components="learner/rl_module")
-        return next(iter(state["learner"]["rl_module"].values()))
-
     def _export(self, provenance: dict[str, Any], command: str) -> Path:
         """The newest network, or the best one if the experiment says by which metric."""
         from train.export import checkpointed_weights, export_bundle
@@ -155,7 +155,7 @@ class Session:
         return export_bundle(
             self.folder.path / BUNDLE,
             experiment=self.experiment,
-            weights=checkpointed_weights(best[0]) if best else self._weights(),
+            weights=checkpointed_weights(best[0]) if best else self.algorithm.policy_weights(),
             metrics=best[1] if best else self.row,
             provenance=provenance,
             command=command,

@@ -1,9 +1,10 @@
-"""How fast training is: `python -m tests.benchmarks.trainers [--quick] [--json]`.
+"""How fast training is: `python -m tests.benchmarks.trainers [network|ppo|dqn|apex …] [--quick] [--json]`.
 
 PPO on the batched path beside RLlib's own PPO, single-agent and multi-agent, in one process by turns: the same engine, network,
 precision and settings, one torch thread. 11×11, 4 snakes. Without actions that are certain death, which for RLlib's own the
 adapters put right. Rates count the steps of living snakes; RLlib's own single-agent path can't skip the dead ones, which wait
-for the end of their game.
+for the end of their game. `network`: what each setting saves of the snake CNN's own arithmetic. `dqn`: beside RLlib's own DQN.
+`apex`: how busy it keeps two env runners and a learner, each a process; it needs three free cores.
 """
 
 from __future__ import annotations
@@ -25,22 +26,24 @@ from gymnasium.vector import VectorEnv
 from ray.rllib.algorithms.ppo import PPOConfig as StockPPOConfig
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
 from agents import networks
 from envs.battlesnake import BattlesnakeVectorEnv
 from tests.benchmarks.measure import machine
+from tests.train.rllib_own import own_dqn, own_ppo
+from train.algorithms import algorithm_config
 from train.allocator import keep_freed_memory
 from train.batch_runner import ADVANTAGES, VALUE_TARGETS
 from train.config import Experiment
-from train.modules import NetworkModule, has_fast_bfloat16
+from train.modules import has_fast_bfloat16
 from train.ppo import PPOConfig, ppo_loss
 from train.ray_runtime import running_ray
 
 OBSERVATION = {"view": "window", "radius": 5, "rotate": True}
 STEPS, EPOCHS, MINIBATCHES = 32, 2, 8
+PARTS = ("network", "ppo", "dqn", "apex")
 NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {"tiny MLP": ("mlp", {"hidden_sizes": [32]}), "snake CNN": ("snake-cnn", {})}
 
 
@@ -134,34 +137,16 @@ def stock(network: str, num_games: int, *, multi_agent: bool = False) -> StockPP
     name, options = NETWORKS[network]
     model = {"name": name, "options": options, "bf16": has_fast_bfloat16()}
     rows = num_games * 4
-    config = StockPPOConfig()
-    config.environment("snakes", env_config={"num_games": num_games})
-    config.env_runners(
-        num_env_runners=0,
-        num_envs_per_env_runner=rows,
-        rollout_fragment_length=STEPS,
-        gym_env_vectorize_mode="vector_entry_point",
+    config = own_ppo(
+        "snakes", rows=rows, steps=STEPS, minibatch_size=rows * STEPS // MINIBATCHES, model=model, lr=2.5e-4, num_epochs=EPOCHS
     )
-    config.training(
-        train_batch_size_per_learner=rows * STEPS,
-        minibatch_size=rows * STEPS // MINIBATCHES,
-        num_epochs=EPOCHS,
-        lr=2.5e-4,
-        vf_loss_coeff=0.25,  # of the whole squared error, where ours is of half of it
-        vf_clip_param=float("inf"),
-        entropy_coeff=0.01,
-        clip_param=0.2,
-        use_kl_loss=False,
-        grad_clip=0.5,
-        grad_clip_by="global_norm",
-    )
-    spec = RLModuleSpec(module_class=NetworkModule, model_config=model)
-    config.rl_module(rl_module_spec=spec)
+    config.environment(env_config={"num_games": num_games})
+    config.env_runners(gym_env_vectorize_mode="vector_entry_point")
     if multi_agent:
         config.environment("snake-games")
         config.env_runners(num_envs_per_env_runner=num_games, gym_env_vectorize_mode="sync")
         config.multi_agent(policies={"shared"}, policy_mapping_fn=lambda *_, **__: "shared")
-        config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={"shared": spec}))
+        config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={"shared": config.rl_module_spec}))
     config.debugging(seed=0, log_level="ERROR")
     return config
 
@@ -224,16 +209,22 @@ def living_steps(algorithm: Any, work: Callable[[], int]) -> Callable[[], int]:
     return counted
 
 
-def arithmetic(network: str, rows: int, size: int) -> tuple[Callable[[], int], Callable[[], int]]:
+def arithmetic(
+    network: str, rows: int, size: int, *, bf16: bool | None = None, channels_last: bool = True
+) -> tuple[Callable[[], int], Callable[[], int]]:
     """Work: the network alone, in batches as training has them: the forward pass of rollouts (`rows`), and `EPOCHS` times
-    forward, loss, backward, clipping and Adam (`size`)."""
+    forward, loss, backward, clipping and Adam (`size`). `bf16`: default as training chooses."""
     name, options = NETWORKS[network]
     space = BattlesnakeVectorEnv(num_games=1, observation=OBSERVATION).single_observation_space
     built = networks.build(name, space.shape, 3, **options)
+    bf16 = has_fast_bfloat16() if bf16 is None else bf16
     # Nothing moves: trained on one batch for long, gradients would become denormal numbers, which are slow.
     optimizer = torch.optim.Adam(built.parameters(), lr=0.0, eps=1e-5)
     random = torch.Generator().manual_seed(0)
     seen = torch.randint(0, 20, (max(rows, size), *space.shape), generator=random).to(torch.uint8)
+    if not channels_last:
+        built.to(memory_format=torch.contiguous_format)
+        seen = seen.permute(0, 3, 1, 2).contiguous().permute(0, 2, 3, 1)
     noise, as_drawn = torch.randn(size, generator=random), torch.full((size,), -math.log(3))
     batch = {
         Columns.ACTIONS: torch.zeros(size, dtype=torch.int64), Columns.ACTION_LOGP: as_drawn,
@@ -242,7 +233,7 @@ def arithmetic(network: str, rows: int, size: int) -> tuple[Callable[[], int], C
     config = PPOConfig()
 
     def forward(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        with torch.autocast("cpu", torch.bfloat16, enabled=has_fast_bfloat16()):
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
             return built(seen[:count])
 
     def inference() -> int:
@@ -329,21 +320,131 @@ def _show_breakdown(results: list[dict[str, Any]], steps: int) -> None:
     print(f"  batched, wall-µs a step: {parts}")
 
 
+def ablation(num_games: int, rounds: int) -> dict[str, float]:
+    """Print what the snake CNN's arithmetic costs as each setting is added to those before; returns the figures.
+
+    Call it before anything else: the allocator's setting can't be taken back.
+    """
+    rows = 3 * num_games
+    shapes = {"float32, planes first": (False, False), "channels last": (False, True), "bfloat16": (True, True)}
+    figures, before = {}, 0.0
+    torch.set_num_threads(1)
+    for name, (bf16, channels_last) in {**shapes, "freed memory kept": (True, True)}.items():
+        if name not in shapes:
+            keep_freed_memory()
+        both = arithmetic("snake CNN", rows, rows * STEPS // MINIBATCHES, bf16=bf16, channels_last=channels_last)
+        measured = [Measured(), Measured()]
+        for work in both:
+            work()
+        for _ in range(rounds):
+            for one, work in zip(measured, both, strict=True):
+                one.time(work)
+        inference, learning = (1e6 / one.per_cpu_s for one in measured)
+        rate = 1e6 / (inference + learning)
+        before = before or rate
+        figures[f"snake_cnn_arithmetic_{name.replace(', ', '_').replace(' ', '_')}_per_cpu_s"] = rate
+        costs = f"inference {inference:5.1f}, learning {learning:5.1f} CPU-µs a step"
+        print(f"  {name:<24} {costs}: {rate:7,.0f} steps/CPU-s, {rate / before:.2f} ×", flush=True)
+    return figures
+
+
+Q_SETTINGS = {
+    "learning_rate": 1e-3, "num_steps": 16, "gamma": 0.99, "n_step": 3, "train_batch_size": 256, "replay_ratio": 1,
+    "replay_capacity": 50_000, "learning_starts": 1, "target_update_freq": 100, "num_threads": 1,
+}  # fmt: skip
+
+
+def q_learning(algorithm: str, num_games: int, network: str = "tiny MLP", num_env_runners: int = 0, **settings: Any) -> Any:
+    """Our DQN or APEX."""
+    name, options = NETWORKS[network]
+    data = {
+        "name": "benchmark",
+        "algorithm": algorithm,
+        "env": {"name": "battlesnake", "options": {"num_games": num_games, "observation": OBSERVATION}},
+        "network": {"name": name, "options": options},
+        algorithm: {**Q_SETTINGS, **settings},
+        "num_env_runners": num_env_runners,
+        "budget": {"max_minutes": 1},
+    }
+    return algorithm_config(Experiment.from_dict(data))
+
+
+def compare_dqn(num_games: int, rounds: int) -> dict[str, float]:
+    """Print DQN's table, of training with the tiny MLP; returns its figures."""
+    name, options = NETWORKS["tiny MLP"]
+    settings, model = {**Q_SETTINGS, "epsilon": 0.05}, {"name": name, "options": options, "bf16": has_fast_bfloat16()}
+    vectorized = {"gym_env_vectorize_mode": "vector_entry_point"}
+    config = own_dqn("snakes", rows=4 * num_games, steps=Q_SETTINGS["num_steps"], settings=settings, model=model, **vectorized)
+    ours = q_learning("dqn", num_games, epsilon=0.05).build_algo()
+    theirs = config.environment(env_config={"num_games": num_games}).build_algo()
+    results: list[dict[str, Any]] = []
+    work = {"batched": trained_steps(ours, results), "stock": living_steps(theirs, trained_steps(theirs, []))}
+    measured = {("training", who): Measured() for who in work}
+    torch.set_num_threads(1)
+    for task in work.values():
+        task()
+    for _ in range(rounds):
+        for who, task in work.items():
+            measured["training", who].time(task)
+    for algorithm in (ours, theirs):
+        algorithm.stop()
+    figures = _show_rates("dqn_tiny_mlp", measured)
+    _show_breakdown(results[-rounds:], sum(measured["training", "batched"].steps))
+    return figures
+
+
+def apex_pace(num_games: int, seconds: float) -> dict[str, float]:
+    """Print which share of the time learner and env runners of APEX work, and its replay ratio; returns the figures."""
+    config = q_learning("apex", num_games, "snake CNN", num_env_runners=2, learning_starts=10_000)
+    algorithm = config.build_algo()
+    try:
+        while not algorithm._trained:
+            algorithm.train()
+        results, began, trained, steps = [], time.perf_counter(), algorithm._trained, algorithm.agent_steps()
+        while (wall := time.perf_counter() - began) < seconds:
+            results.append(algorithm.train())
+        ratio = (algorithm._trained - trained) / (algorithm.agent_steps() - steps)
+        rate = (algorithm.agent_steps() - steps) / wall
+    finally:
+        algorithm.stop()
+    learning = sum(result.get("learner_seconds", 0.0) for result in results)
+    playing = sum(sum(result["env_runners"]["phase_seconds"].values()) for result in results)
+    figures = {"apex_learner_busy": learning / wall, "apex_env_runners_busy": playing / wall / 2, "apex_replay_ratio": ratio}
+    print(
+        f"  {rate:,.0f} steps/s; busy: learner {learning / wall:.0%}, each env runner {playing / wall / 2:.0%}; "
+        f"replay ratio {ratio:.2f}, set to {config.replay_ratio}\n"
+    )
+    return figures
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help="what to measure; default: everything")
     parser.add_argument("--quick", action="store_true", help="fewer games and rounds; about a minute")
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
     options = parser.parse_args()
     num_games, rounds = (32, 2) if options.quick else (128, 5)
-    keep_freed_memory()
+    parts = options.parts or PARTS
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"{', '.join(sorted(unknown))}: not among {', '.join(PARTS)}")
     figures: dict[str, float] = {}
     print("procsnake trainers", machine(), f"{num_games} games, {rounds} rounds")
-    with running_ray(num_cpus=1):
+    if "network" in parts:
+        print("snake CNN, its arithmetic alone", flush=True)
+        figures |= ablation(num_games, rounds)
+    keep_freed_memory()
+    with running_ray(num_cpus=3):
         register_env("snakes", lambda config: StockVectorEnv(config["num_games"]))
         register_env("snake-games", StockMultiAgentEnv)
-        for network in NETWORKS:
+        for network in NETWORKS if "ppo" in parts else ():
             print(network, flush=True)
             figures |= compare(network, num_games, rounds)
+        if "dqn" in parts:
+            print("DQN, tiny MLP", flush=True)
+            figures |= compare_dqn(num_games, rounds)
+        if "apex" in parts:
+            print("APEX, snake CNN", flush=True)
+            figures |= apex_pace(num_games, seconds=8.0 if options.quick else 30.0)
     if options.json:
         print(json.dumps({**figures, "machine": machine(), "time": time.strftime("%Y-%m-%d")}))
 

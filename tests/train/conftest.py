@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,11 +16,17 @@ os.environ.update(RLLIB_TEST_NO_TF_IMPORT="1", RAY_USAGE_STATS_ENABLED="0", RAY_
 def one_ray() -> Iterator[None]:
     import ray
 
+    start_ray(num_cpus=4, include_dashboard=False)
+    yield
+    ray.shutdown()
+
+
+def start_ray(**options: Any) -> None:
+    """Quietly, with the tests' own worlds where its workers find them."""
+    import ray
+
     logging.getLogger("ray").setLevel(logging.ERROR)
     paths = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
     ray.init(
-        num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
-        runtime_env={"env_vars": {"PYTHONPATH": paths}},
+        log_to_driver=False, logging_level=logging.ERROR, runtime_env={"env_vars": {"PYTHONPATH": paths}}, **options
     )  # fmt: skip
-    yield
-    ray.shutdown()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from typing import Any
 
 from train.config import Experiment
@@ -60,3 +62,24 @@ def toy_q(
             "num_env_runners": num_env_runners,
         }
     )
+
+
+def train_until(
+    algorithm: Any, condition: Callable[[dict[str, Any], dict[str, Any]], bool], *, seconds: float = 120.0
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Iterations until `condition` holds of (result, metrics of learning), which are returned; fails if it takes too long."""
+    began = time.monotonic()
+    while True:
+        result = algorithm.train()
+        learned = result.get("learners", {}).get("default_policy", {})
+        if condition(result, learned):
+            return result, learned
+        assert time.monotonic() - began < seconds, "it took too long"
+
+
+def endless(algorithm: str) -> Experiment:
+    """One of these on the identity world that saves after every iteration and doesn't end on its own."""
+    runners = int(algorithm == "apex")
+    made = toy("identity") if algorithm == "ppo" else toy_q("identity", algorithm=algorithm, num_env_runners=runners)
+    changes = {"budget": {"total_agent_steps": 10**9}, "checkpoints": {"every_minutes": 0.0, "keep": 2}}
+    return Experiment.from_dict({**made.to_dict(), **changes})

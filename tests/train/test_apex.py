@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
 import ray
 
 from envs.errors import ConfigError
-from tests.train.experiments import toy_q
+from tests.train.experiments import toy_q, train_until
 from train.algorithms import algorithm_config
 from train.apex import APEXRunner, ReplayShard, first_td_errors, ladder_epsilons
 from train.n_step import GOES_ON, TERMINATED, TRUNCATED
@@ -115,16 +114,6 @@ def check_counting(batch, *, n_step, gamma):
         assert batch["rewards"][k] == pytest.approx(total, abs=1e-5)
         assert batch["discounts"][k] == pytest.approx(discount, abs=1e-6)
         assert ended or following[k] == number + steps
-
-
-def train_until(algorithm, condition, *, seconds=120.0):
-    began = time.monotonic()
-    while True:
-        result = algorithm.train()
-        learned = result.get("learners", {}).get("default_policy", {})
-        if condition(result, learned):
-            return result, learned
-        assert time.monotonic() - began < seconds, "it took too long"
 
 
 def test_learns_exports_and_keeps_its_replay_ratio(one_ray, tmp_path):

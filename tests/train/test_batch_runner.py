@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from tests.train.experiments import toy
-from train.batch_runner import BatchEnvRunner, episode_sums
+from train.batch_runner import BatchEnvRunner
+from train.metrics import episode_sums
 from train.ppo import PPOConfig
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import ray
 
-from tests.train.experiments import best_return, toy
+from tests.train.experiments import best_return, toy, toy_q, train_until
+from train.algorithms import algorithm_config
 from train.config import Experiment
 from train.export import checkpointed_weights
 from train.ppo import PPOConfig
@@ -25,6 +28,31 @@ def test_two_env_runners_and_a_learner_apart_learn_the_same_way(one_ray, num_lea
     best, result = best_return(PPOConfig.from_experiment(distributed(num_learners=num_learners)), 40)
     assert best >= 0.95
     assert result["env_runners"]["num_env_steps_sampled"] == 2 * 64 * 16
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn", "apex"])
+@pytest.mark.parametrize("num_learners", [1, 2])
+def test_training_goes_on_when_a_learner_is_killed_and_it_keeps_what_it_knew(one_ray, algorithm, num_learners):
+    """Two learners share every batch; APEX goes on exploring, so its threshold is lower."""
+    made = toy("identity") if algorithm == "ppo" else toy_q("identity", algorithm=algorithm, num_env_runners=1)
+    trained = algorithm_config(Experiment.from_dict({**made.to_dict(), "num_learners": num_learners})).build_algo()
+    threshold = 0.7 if algorithm == "apex" else 0.9
+    try:
+        train_until(trained, lambda result, _: result["env_runners"].get("episode_return_mean", 0.0) >= threshold)
+        # A copy is taken every ten seconds: this one is of the learner that has learned.
+        trained._learners_copy = None
+        train_until(trained, lambda _, learned: "restored_learners" in learned)
+        ray.kill(trained.learner_group._workers[-1])
+        result, learned = train_until(trained, lambda _, learned: learned.get("restored_learners") == 1)
+        assert math.isfinite(learned["total_loss"])
+        for _ in range(3):
+            result = trained.train()
+        # Untrained it would earn 0.25.
+        assert result["env_runners"]["episode_return_mean"] > 0.7
+        steps = trained.agent_steps()
+        train_until(trained, lambda *_: trained.agent_steps() > steps + 2000)
+    finally:
+        trained.stop()
 
 
 def test_a_run_with_everything_apart_is_saved_resumed_and_exported(one_ray, tmp_path):

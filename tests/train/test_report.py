@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import yaml
 
+from agents.charts import Line, area_chart, line_chart
 from agents.evaluation import wilson_interval
 from tests.train.experiments import toy
-from train.charts import Line, area_chart, line_chart
 from train.report import read_columns, write_report
 from train.run_folder import RunError, RunFolder
 

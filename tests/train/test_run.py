@@ -88,21 +88,26 @@ def test_a_resumed_run_drops_rows_after_its_checkpoint_and_takes_no_half_written
 
 
 _CHILD = """
-from pathlib import Path
-from tests.train.experiments import toy
-from train.config import Experiment
+from tests.train.experiments import endless
 from train.run import train
-data = toy("identity", steps=10**9).to_dict() | {"checkpoints": {"every_minutes": 0.0, "keep": 2}}
 if __name__ == "__main__":
-    train(Experiment.from_dict(data), runs_dir=%r)
+    train(endless(%r), runs_dir=%r)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_process_leaves_a_run_that_can_be_resumed(one_ray, tmp_path, number):
+@pytest.mark.parametrize(
+    ("algorithm", "number"),
+    [
+        ("ppo", signal.SIGKILL),
+        ("ppo", signal.SIGINT),
+        pytest.param("dqn", signal.SIGKILL, marks=pytest.mark.long),
+        pytest.param("apex", signal.SIGKILL, marks=pytest.mark.long),
+    ],
+)
+def test_a_killed_process_leaves_a_run_that_can_be_resumed(one_ray, tmp_path, algorithm, number):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
     child = subprocess.Popen(
-        [sys.executable, "-c", _CHILD % str(tmp_path)],
+        [sys.executable, "-c", _CHILD % (algorithm, str(tmp_path))],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
@@ -125,9 +130,21 @@ def test_a_killed_process_leaves_a_run_that_can_be_resumed(one_ray, tmp_path, nu
         assert f"procsnake train --resume {run}" in output
     _, counters = RunFolder(run).newest_checkpoint()
     resumed = train(resume=run, on_iteration=lambda row: True)
-    assert resumed.metrics["agent_steps"] == counters["agent_steps"] + 1024
+    assert resumed.metrics["agent_steps"] > counters["agent_steps"]
+    if algorithm != "apex":
+        assert resumed.metrics["agent_steps"] == counters["agent_steps"] + {"ppo": 1024, "dqn": 256}[algorithm]
     iterations = [int(row["iteration"]) for row in RunFolder(run).curve()]
     assert iterations == list(range(1, counters["iteration"] + 2))
+
+
+def test_a_process_that_is_lost_for_good_is_one_line_that_says_how_to_go_on(one_ray, tmp_path):
+    from ray.exceptions import ActorDiedError
+
+    def lose(row):
+        raise ActorDiedError
+
+    with pytest.raises(RunError, match=r"lost.*procsnake train --resume"):
+        train(toy("identity"), runs_dir=tmp_path, on_iteration=lose)
 
 
 def test_a_full_disk_leaves_the_earlier_checkpoint_and_one_line(one_ray, tmp_path):
