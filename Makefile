@@ -4,7 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: play test test-long programs clean
+TENSORFLOW := .venv-tensorflow
+
+.PHONY: play test test-long legacy-test programs clean
 
 play: $(INSTALLED)
 	$(BIN)/procsnake quickstart
@@ -14,17 +16,28 @@ test: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest
 
-test-long: $(INSTALLED) programs
+test-long: $(INSTALLED) $(TENSORFLOW)/.installed programs
 	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest tests/envs/battlesnake/test_properties.py
 	$(BIN)/python -m pytest -m long
+	$(TENSORFLOW)/bin/python -m pytest -m long tests/agents/test_savedmodel.py
 
+legacy-test: $(INSTALLED)
+	$(BIN)/python -m pytest -m long -rs tests/serve/aicrowd/test_legacy.py
+
+# What the long tests need beside Python, by the names of Debian's packages.
 programs:
 	@missing=; \
-	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || missing=chromium; \
-	command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$$missing postgresql"; \
+	have() { for name; do command -v "$$name" >/dev/null && return; done; return 1; }; \
+	have chromium chromium-browser google-chrome || missing="$$missing chromium"; \
+	have initdb /usr/lib/postgresql/*/bin/initdb || missing="$$missing postgresql"; \
+	have tini || missing="$$missing tini"; \
+	have ip || missing="$$missing iproute2"; \
+	have setpriv || missing="$$missing util-linux"; \
+	have sshd /usr/sbin/sshd || missing="$$missing openssh-server"; \
+	have ssh || missing="$$missing openssh-client"; \
 	[ -z "$$missing" ] || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; } || \
-	  { echo "test-long: these are missing and could not be installed. As root: apt-get install -y $$missing" >&2; exit 1; }
+	  { echo "test-long: these are missing and could not be installed. As root: apt-get install -y$$missing" >&2; exit 1; }
 
 $(INSTALLED): setup.py constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 10) <= sys.version_info[:2] <= (3, 13) else "procsnake needs Python 3.10 to 3.13; say which: make PYTHON=python3.11 …")'
@@ -33,5 +46,12 @@ $(INSTALLED): setup.py constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+# TensorFlow wants other versions than the rest, and so gets an environment of its own in front of the other one.
+$(TENSORFLOW)/.installed: $(INSTALLED)
+	$(PYTHON) -m venv $(TENSORFLOW)
+	$(TENSORFLOW)/bin/pip install --quiet 'tensorflow-cpu==2.21.*' 'ml-dtypes<0.6' numpy==1.26.4
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(TENSORFLOW)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
+	touch $@
+
 clean:
-	rm -rf $(VENV) *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TENSORFLOW) *.egg-info .pytest_cache .ruff_cache .hypothesis

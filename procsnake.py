@@ -18,6 +18,8 @@ from envs.command_line import INTERRUPTED, USER_ERROR, Commands, Parser, at_leas
 from envs.errors import ProcsnakeError
 
 RULE = "─" * 100
+RIVALS = ("champion-standard", "flood", "greedy")
+"""Who plays the first game against a fresh snake."""
 
 QUICKSTART_HELP = """\
 Trains a snake by self-play, measures it against the built-in opponents, serves it and plays a game against it over HTTP.
@@ -82,7 +84,7 @@ the run lies in {run}
 
 next
   procsnake serve {run}                          enter it: give the arena your server's URL
-  procsnake play {run} flood flood greedy        watch another game
+  procsnake match {run} champion-standard --watch     watch another game
   procsnake replay show {record}
   procsnake evaluate {run} --against flood --games 1000
   procsnake train {options.experiment} --minutes 30           a stronger snake""")
@@ -125,17 +127,17 @@ def _print_scores(run: Path, games: int) -> None:
 
 
 def _play_over_http(run: Path, delay: float) -> Path:
+    from agents.referee import Referee
     from serve.arena import Look, create_app
-    from serve.referee import Referee
     from serve.server import running, warm_up
 
     agent = agents.make(str(run))
     warm_up({agent.name: agent})
     record = run / "replays" / f"{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     with running(create_app({agent.name: agent}, look=Look())) as url:
-        print(f"{agent.name} is served at {url}; it meets flood, greedy and greedy")
-        seats = [url, *map(agents.make, ("flood", "greedy", "greedy"))]
-        names = ["yours (over HTTP)", "flood", "greedy 1", "greedy 2"]
+        print(f"{agent.name} is served at {url}; it meets {', '.join(RIVALS)}")
+        seats = [url, *map(agents.make, RIVALS)]
+        names = ["yours (over HTTP)", *RIVALS]
         serve.commands.watch(Referee(seats, names=names, seed=int(time.time()), recording=record), delay)
     return record
 

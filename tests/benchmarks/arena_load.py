@@ -31,11 +31,11 @@ from urllib.parse import urlsplit
 import numpy as np
 
 import agents
+from agents.referee import Referee
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.state import ALIVE, State
 from envs.battlesnake.webhook import game_object, move_request
-from serve.referee import Referee
 from tests.benchmarks.measure import machine
 
 TIMEOUT_MS, SIDE, NUM_SNAKES = 500, 11, 4

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from agents.referee import Referee
 from envs.battlesnake.recording import Recording
 from serve.game_archive import GameArchive
 from serve.processes import can_fork
-from serve.referee import Referee
 from tests.serve.test_game_writer import until
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="needs gunicorn and fork")

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import pytest
 
 import agents
+from agents.referee import Referee
 from envs.battlesnake.plain import board_from_state
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import MOVE_NAMES
 from serve.arena import create_app
 from serve.games import GameStore
-from serve.referee import Referee
 from serve.server import running
 from tests.serve.played import play, tell
 from tests.serve.viewer.thinker import AGAINST_TURN, FAILING_TURN, Thinker

@@ -1,0 +1,276 @@
+"""How training scales: `python -m tests.benchmarks.scaling [workers|plan] [--quick] [--json]`.
+
+`workers`: decisions played and steps of the optimiser a second against the number of env runners, on this machine. `plan`: what
+a decision costs each stage on the way from playing to learning, measured in one process on one thread, and what follows for 10
+to 1000 env runners: which stage is full first. Networks and settings are those of battlesnake-ppo and battlesnake-apex.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import pickle
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from tests.benchmarks.measure import machine
+from train.config import Experiment
+from train.ray_runtime import built_algorithm, num_processes, running_ray
+from train.replay_buffer import ReplayBuffer
+
+NETWORK_BYTES_A_SECOND = 10e9 / 8
+"""10 Gbit/s, which ml.c5.9xlarge and ml.g5.2xlarge have at most for long."""
+WORKERS = (10, 30, 100, 300, 1000)
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What was measured; "a second" is of one thread's CPU time."""
+
+    played_a_second: float
+    """Decisions that an env runner plays."""
+    bytes_a_decision: float
+    """Of what it sends to the machine that learns, on which the shards of replay are, too."""
+    unpacked_a_second: float
+    """Decisions that the receiving process takes in."""
+    learned_a_second: float
+    """Decisions that a learner goes through once."""
+    uses: float
+    """How often each decision is learned from."""
+    weight_bytes: float
+    """Of the network, which every env runner fetches."""
+    decisions_a_fetch: float
+    """That an env runner plays with the same weights."""
+    remembered_a_second: float
+    """Decisions that a shard of replay takes in and gives out as often as they are learned from; infinite without replay."""
+
+
+def stages(constants: Constants, workers: int, *, learner_speed: float, shards: int) -> dict[str, float]:
+    """Decisions a second that each stage lets through, with so many env runners of one CPU each.
+
+    `learner_speed`: the learner's speed in threads like the one that was measured.
+    """
+    per_fetch = constants.weight_bytes / constants.decisions_a_fetch
+    return {
+        "play": workers * constants.played_a_second,
+        "receive": constants.unpacked_a_second if math.isinf(constants.remembered_a_second) else math.inf,
+        "shards": shards * constants.remembered_a_second,
+        "network": NETWORK_BYTES_A_SECOND / (constants.bytes_a_decision + per_fetch),
+        "learn": learner_speed * constants.learned_a_second / constants.uses,
+    }
+
+
+def fullest(through: dict[str, float]) -> str:
+    """The stage that limits all others."""
+    return min(through, key=lambda stage: through[stage])
+
+
+def per_cpu_second(work: Callable[[], int], runs: int) -> float:
+    """What `work` does, by the median of its runs; the first isn't counted."""
+    work()
+    rates = []
+    for _ in range(runs):
+        began = time.process_time()
+        done = work()
+        rates.append(done / max(time.process_time() - began, 1e-9))
+    return statistics.median(rates)
+
+
+def experiment(name: str, *overrides: str) -> Experiment:
+    """The experiment with one thread everywhere and nothing but training."""
+    return Experiment.load(name, ["budget.max_minutes=60", "evaluation=null", *overrides])
+
+
+def measure_ppo(runs: int) -> Constants:
+    """PPO: whole fragments go to the main process, every decision is learned from in each epoch."""
+    chosen = experiment("battlesnake-ppo", "ppo.num_threads=1")
+    with running_ray(num_processes(chosen)), built_algorithm(chosen) as algorithm:
+        runner, learners = algorithm.env_runner, algorithm.learner_group
+        fragments: list[Any] = []
+
+        def play() -> int:
+            fragments[:] = runner.sample()
+            runner.get_metrics()
+            return sum(fragment.agent_steps() for fragment in fragments)
+
+        def learn() -> int:
+            timesteps = {"num_env_steps_sampled_lifetime": 0, "agent_steps_before": 0, "fraction_done": 0.0}
+            learners.update(episodes=list(fragments), timesteps=timesteps, num_epochs=1)
+            return sum(fragment.agent_steps() for fragment in fragments)
+
+        played, learned = per_cpu_second(play, runs), per_cpu_second(learn, runs)
+        size, unpacked = _transport(fragments[0], fragments[0].agent_steps(), runs)
+        return Constants(
+            played_a_second=played,
+            bytes_a_decision=size,
+            unpacked_a_second=unpacked,
+            learned_a_second=learned,
+            uses=chosen.ppo.num_epochs,
+            weight_bytes=_weight_bytes(learners),
+            decisions_a_fetch=fragments[0].agent_steps(),
+            remembered_a_second=math.inf,
+        )
+
+
+def measure_apex(runs: int) -> Constants:
+    """APEX, by DQN in one process with APEX's settings: rollouts go to shards, batches of them to the learner."""
+    settings = asdict(experiment("battlesnake-apex").apex)
+    kept = {name: value for name, value in settings.items() if name in asdict(experiment("battlesnake-dqn").dqn)}
+    chosen = Experiment.from_dict(
+        {**experiment("battlesnake-apex").to_dict(), "algorithm": "dqn", "num_env_runners": 0, "dqn": {**kept, "epsilon": 0.1}}
+    )
+    with running_ray(num_processes(chosen)), built_algorithm(chosen) as algorithm:
+        runner, memory = algorithm.env_runner, ReplayBuffer.of(algorithm.config, num_rings=1)
+        rollouts: list[Any] = []
+
+        def play() -> int:
+            rollouts[:] = runner.sample()
+            runner.get_metrics()
+            return rollouts[0].agent_steps()
+
+        # A start is known only when the steps after it are.
+        for _ in range(2 * chosen.dqn.n_step):
+            play()
+            memory.add(rollouts[0])
+
+        def remember() -> int:
+            taken = 0
+            while taken < chosen.dqn.train_batch_size:
+                memory.add(rollouts[0])
+                taken += rollouts[0].agent_steps()
+            for _ in range(max(1, round(chosen.dqn.replay_ratio * taken / chosen.dqn.train_batch_size))):
+                memory.sample(chosen.dqn.train_batch_size, beta=0.4)
+            return taken
+
+        def learn() -> int:
+            return len(algorithm._learn(memory.sample(chosen.dqn.train_batch_size, beta=0.4), 0))
+
+        played, remembered = per_cpu_second(play, runs), per_cpu_second(remember, runs)
+        learned = per_cpu_second(learn, runs)
+        size, unpacked = _transport(rollouts[0], rollouts[0].agent_steps(), runs)
+        return Constants(
+            played_a_second=played,
+            bytes_a_decision=size,
+            unpacked_a_second=unpacked,
+            learned_a_second=learned,
+            uses=chosen.dqn.replay_ratio,
+            weight_bytes=_weight_bytes(algorithm.learner_group),
+            decisions_a_fetch=rollouts[0].agent_steps(),
+            remembered_a_second=remembered,
+        )
+
+
+def _transport(thing: Any, decisions: int, runs: int) -> tuple[float, float]:
+    """(Bytes a decision, decisions unpacked a CPU second): pickled as Ray does it, arrays apart, and copied once."""
+    buffers: list[Any] = []
+    head = pickle.dumps(thing, protocol=5, buffer_callback=buffers.append)
+    raw = [bytes(buffer.raw()) for buffer in buffers]
+
+    def unpack() -> int:
+        for _ in range(20):
+            pickle.loads(head, buffers=[bytearray(part) for part in raw])
+        return 20 * decisions
+
+    return (len(head) + sum(map(len, raw))) / decisions, per_cpu_second(unpack, runs)
+
+
+def _weight_bytes(learner_group: Any) -> float:
+    state = learner_group.get_state(components=["learner/rl_module"], inference_only=True)["learner"]["rl_module"]
+    return float(sum(np.asarray(weights).nbytes for module in state.values() for weights in module.values()))
+
+
+def measure_workers(name: str, workers: int, seconds: float) -> dict[str, float]:
+    """Decisions and steps of the optimiser a second of wall time, once learning has begun."""
+    algorithm_name = Experiment.load(name).algorithm
+    more = ["apex.learning_starts=2000"] if algorithm_name == "apex" else []
+    chosen = experiment(name, f"num_env_runners={workers}", f"{algorithm_name}.num_threads=1", *more)
+    with running_ray(num_processes(chosen)), built_algorithm(chosen) as algorithm:
+
+        def updates(iterations: int) -> float:
+            if algorithm_name == "apex":
+                return algorithm._updates
+            return iterations * chosen.ppo.num_epochs * chosen.ppo.num_minibatches
+
+        iterations, limit = 0, time.monotonic() + 60
+        while (iterations < 2 or updates(iterations) == 0) and time.monotonic() < limit:
+            algorithm.train()
+            iterations += 1
+        began, steps, before, iterations = time.perf_counter(), algorithm.agent_steps(), updates(iterations), iterations
+        while time.perf_counter() - began < seconds:
+            algorithm.train()
+            iterations += 1
+        wall = time.perf_counter() - began
+        return {
+            "decisions_a_second": (algorithm.agent_steps() - steps) / wall,
+            "updates_a_second": (updates(iterations) - before) / wall,
+        }
+
+
+def run_workers(quick: bool) -> dict[str, Any]:
+    """The table of `workers`."""
+    found, counts = {}, (1, 2) if quick else (1, 2, 4)
+    print(f"{'experiment':18} {'env runners':>12} {'decisions/s':>12} {'updates/s':>10}")
+    for name in ("battlesnake-ppo", "battlesnake-apex"):
+        for count in counts if name.endswith("apex") else (0, *counts):
+            rates = measure_workers(name, count, 5 if quick else 20)
+            found[f"{name}/{count}"] = rates
+            print(f"{name:18} {count:12} {rates['decisions_a_second']:12,.0f} {rates['updates_a_second']:10.1f}", flush=True)
+    return found
+
+
+def run_plan(quick: bool) -> dict[str, Any]:
+    """The tables of `plan`."""
+    torch.set_num_threads(1)
+    found: dict[str, Any] = {}
+    for name, measure in (("PPO", measure_ppo), ("APEX", measure_apex)):
+        constants = measure(3 if quick else 15)
+        found[name] = {"constants": asdict(constants), "plan": _print_plan(name, constants)}
+    return found
+
+
+def _print_plan(name: str, constants: Constants) -> list[dict[str, Any]]:
+    print(f"\n{name}: what one thread does in a second of CPU time")
+    for key, value in asdict(constants).items():
+        print(f"  {key:22} {value:14,.1f}")
+    print("  env runners   shards      played/s   full first     through/s   next full   learner threads until then")
+    rows = []
+    for workers in WORKERS:
+        shards = 0 if math.isinf(constants.remembered_a_second) else math.ceil(workers / 16)
+        through = stages(constants, workers, learner_speed=1.0, shards=max(1, shards))
+        others = {stage: rate for stage, rate in through.items() if stage != "learn"}
+        row = {
+            "workers": workers,
+            "shards": shards,
+            "played": through["play"],
+            "full": fullest(through),
+            "through": min(through.values()),
+            "next": fullest(others),
+            "learner_threads": min(others.values()) / through["learn"],
+        }
+        rows.append(row)
+        print(f"  {workers:11} {shards:8} {row['played']:13,.0f} {row['full']:>12} {row['through']:13,.0f} {row['next']:>11} "
+              f"{row['learner_threads']:28,.1f}")  # fmt: skip
+    return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="?", choices=["workers", "plan"], default="plan")
+    parser.add_argument("--quick", action="store_true", help="shorter runs")
+    parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
+    options = parser.parse_args()
+    found = (run_workers if options.what == "workers" else run_plan)(options.quick)
+    if options.json:
+        print(json.dumps({"machine": machine(), options.what: found}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Sizes of instances and what follows from them, against AWS's published figures and sums done by hand."""
+
+from __future__ import annotations
+
+import botocore.session
+import pytest
+
+from envs.errors import ConfigError, UnknownNameError
+from train.cluster.instances import gpus, vcpus
+from train.cluster.scale import Heterogeneous, Homogeneous, Single, scale_overrides
+from train.cluster.sizes import explain, sized
+from train.config import Experiment
+
+# aws.amazon.com/ec2/instance-types
+PUBLISHED = {
+    "ml.m5.large": (2, 0), "ml.m5.4xlarge": (16, 0), "ml.c5.9xlarge": (36, 0), "ml.c5.18xlarge": (72, 0),
+    "ml.c4.8xlarge": (36, 0),
+    "ml.m4.10xlarge": (40, 0), "ml.g4dn.xlarge": (4, 1), "ml.g4dn.12xlarge": (48, 4), "ml.g5.16xlarge": (64, 1),
+    "ml.g5.48xlarge": (192, 8), "ml.p3.2xlarge": (8, 1), "ml.p3.16xlarge": (64, 8), "ml.p2.8xlarge": (32, 8),
+    "ml.p4d.24xlarge": (96, 8), "ml.p5.48xlarge": (192, 8),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("instance", "figures"), list(PUBLISHED.items()))
+def test_instances_have_the_processors_and_gpus_that_aws_says(instance, figures):
+    assert (vcpus(instance), gpus(instance)) == figures
+
+
+def test_every_instance_that_sagemaker_offers_and_we_know_has_a_size():
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    offered = model.shape_for("TrainingInstanceType").enum
+    known = 0
+    for instance in offered:
+        try:
+            assert vcpus(instance) >= 2
+            known += 1
+        except UnknownNameError:
+            pass
+    assert known > 100
+    assert set(PUBLISHED) <= set(offered)
+
+
+def load(name: str, instances: str, *overrides: str) -> Experiment:
+    return Experiment.load(name, [*scale_overrides(instances), *overrides])
+
+
+@pytest.mark.parametrize(
+    ("instances", "workers", "learners", "gpus_each"),
+    [
+        ("ml.c5.4xlarge", 16 - 1, 0, 0),
+        ("ml.p3.2xlarge", 8 - 1, 0, 1),
+        ("3*ml.c5.4xlarge", 3 * 16 - 1, 0, 0),
+        ("ml.g5.2xlarge + 2*ml.c5.9xlarge", 2 * 36, 0, 1),
+        ("ml.g5.12xlarge+ml.c5.9xlarge", 36, 4, 1),
+        ("2*ml.c5.xlarge+ml.c5.9xlarge", 36, 2, 0),
+    ],
+)
+def test_workers_are_the_processors_but_the_one_that_learns(instances, workers, learners, gpus_each):
+    after = sized(load("battlesnake-apex", instances))
+    assert (after.num_env_runners, after.num_learners, after.num_gpus_per_learner) == (workers, learners, gpus_each)
+
+
+def test_workers_may_be_given():
+    assert sized(load("battlesnake-dqn", "ml.c5.4xlarge", "scale.workers=3")).num_env_runners == 3
+
+
+@pytest.mark.parametrize("instances", ["ml.c5.4xlarge", "3*ml.c5.4xlarge", "ml.g5.2xlarge+4*ml.c5.9xlarge"])
+@pytest.mark.parametrize("name", ["battlesnake-ppo", "procgen-ppo", "battlesnake-dqn", "battlesnake-apex"])
+def test_sizing_twice_is_sizing_once_and_survives_the_run_folder(name, instances):
+    once = sized(load(name, instances))
+    assert sized(once) == once
+    assert Experiment.from_dict(once.to_dict()) == once
+
+
+def batch(experiment: Experiment) -> int:
+    return max(1, experiment.num_env_runners) * experiment.ppo.num_steps * experiment.env.options["num_games"]
+
+
+def test_ppo_keeps_its_batch_as_long_as_it_can_and_the_size_of_a_minibatch_always():
+    before = Experiment.load("procgen-ppo")
+    assert batch(before) == 16384
+    for instances in ("ml.c5.xlarge", "ml.c5.4xlarge", "3*ml.c5.4xlarge"):
+        after = sized(load("procgen-ppo", instances))
+        assert batch(before) <= batch(after) < 1.02 * batch(before)
+    grown = sized(load("procgen-ppo", "ml.g5.2xlarge+4*ml.c5.9xlarge"))
+    assert (grown.ppo.num_steps, grown.env.options["num_games"]) == (16, 16)
+    assert batch(grown) == 144 * 16 * 16
+    assert batch(grown) / grown.ppo.num_minibatches == pytest.approx(16384 / 8, rel=0.05)
+
+
+def test_learning_from_replay_keeps_its_batches_and_gets_more_shards():
+    before, after = Experiment.load("battlesnake-apex"), sized(load("battlesnake-apex", "ml.g5.2xlarge+4*ml.c5.9xlarge"))
+    assert after.apex.train_batch_size == before.apex.train_batch_size
+    assert (before.apex.num_replay_shards, after.apex.num_replay_shards) == (1, 144 // 16)
+
+
+def test_the_explanation_shows_the_sum():
+    text = explain(load("battlesnake-ppo", "3*ml.c5.4xlarge"))
+    assert "47 = 16 CPUs × 3 instances − 1" in text
+    assert "tuned for: 8192" in text
+    assert "nothing is derived" in explain(Experiment.load("battlesnake-ppo"))
+
+
+def test_short_forms_mean_what_they_say():
+    assert isinstance(load("battlesnake-ppo", "ml.c5.xlarge").scale, Single)
+    assert load("battlesnake-ppo", "4 x ml.c5.xlarge").scale == Homogeneous(instance="ml.c5.xlarge", count=4)
+    scale = Experiment.load("battlesnake-ppo", scale_overrides("ml.g5.xlarge+2*ml.c5.xlarge", two_jobs=True)).scale
+    assert isinstance(scale, Heterogeneous)
+    assert (scale.mode, scale.rollout.count) == ("two-jobs", 2)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("scale.kind=singel", "Did you mean 'single'"),
+        ("scale={instance: ml.c5.xlarge}", "one of heterogeneous, homogeneous, local, single"),
+        ("scale={kind: single, instance: ml.c55.xlarge}", "Did you mean"),
+        ("scale={kind: single, instance: big}", "no SageMaker instance type"),
+        ("scale={kind: homogeneous, instance: ml.c5.xlarge, count: 0}", "scale.count is 0"),
+        ("scale={kind: single, instance: ml.c5.xlarge, count: 2}", "unknown key 'scale.count'"),
+        ("scale={kind: heterogeneous, learner: {instance: ml.g5.xlarge}}", "scale.rollout is missing"),
+    ],
+)
+def test_mistakes_in_a_scale_are_named(override, message):
+    with pytest.raises((ConfigError, UnknownNameError), match="(?s).*" + message.replace(".", r"\.")):
+        Experiment.load("battlesnake-ppo", [override])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "c5.xlarge", "0*ml.c5.xlarge", "ml.c5.xlarge+ml.c5.xlarge+ml.c5.xlarge", "two ml.c5.xlarge"]
+)
+def test_other_short_forms_are_refused(text):
+    with pytest.raises(ConfigError):
+        scale_overrides(text)

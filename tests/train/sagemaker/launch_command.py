@@ -1,0 +1,19 @@
+"""The entry point with another command in place of the training: `python -m tests.train.sagemaker.launch_command COMMAND …`."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+from train.sagemaker import entry
+
+
+def main() -> int:
+    """As `train.sagemaker.entry train`."""
+    command, plan = sys.argv[1:], entry.plan
+    entry.plan = lambda container: dataclasses.replace(plan(container), command=command)
+    return entry.main(["train"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+"""`procsnake launch` and `procsnake job` against moto's AWS: what is sent, what lies in S3, what comes home."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import tarfile
+from pathlib import Path
+
+import boto3
+import moto
+import pytest
+
+import procsnake
+from train.cluster.sizes import sized
+from train.config import Experiment
+from train.run_folder import RunFolder
+from train.sagemaker.hyperparameters import Task
+
+REGION, BUCKET = "eu-west-1", "snakes"
+PLACES = ("--region", REGION, "--role", "arn:aws:iam::123456789012:role/R", "--image", "i:1", "--bucket", BUCKET)
+NETWORK = ("--subnets", "subnet-1", "--security-groups", "sg-1")
+RUN = "battlesnake-ppo-20261121-120000"
+
+
+@pytest.fixture(autouse=True)
+def aws(monkeypatch, tmp_path):
+    """An AWS with a bucket, in which every job leaves a run at once; yields the requests that reach it."""
+    for name in [name for name in os.environ if name.startswith(("AWS_", "PROCSNAKE_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    sent = []
+
+    def created(params, **_):
+        request = json.loads(params["body"])
+        sent.append(request)
+        if "CheckpointConfig" in request:
+            _leave_a_run(request["CheckpointConfig"]["S3Uri"], tmp_path / "there")
+
+    with moto.mock_aws():
+        boto3.setup_default_session()
+        boto3.DEFAULT_SESSION.events.register("before-call.sagemaker.CreateTrainingJob", created)
+        boto3.client("s3", REGION).create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+        yield sent
+    boto3.setup_default_session()
+
+
+def _leave_a_run(place: str, folder: Path) -> None:
+    """As the container's folder is copied: a run, and what was half-written when it was."""
+    run = RunFolder.set_up(folder / RUN, Experiment.load("battlesnake-ppo"), {})
+    run.append({"iteration": 1, "env_steps": 2})
+    run.save_checkpoint(lambda path: (path / "weights").write_text("w"), {"iteration": 1}, keep=1)
+    (folder / RUN / "checkpoints" / ".00000002.part").mkdir(exist_ok=True)
+    (folder / RUN / "checkpoints" / ".00000002.part" / "weights").write_text("half")
+    prefix = place.removeprefix(f"s3://{BUCKET}/")
+    for path in folder.rglob("*"):
+        if path.is_file():
+            boto3.client("s3", REGION).upload_file(str(path), BUCKET, f"{prefix}/{path.relative_to(folder)}")
+
+
+def run(capsys, *arguments) -> tuple[int, str, str]:
+    try:
+        code = procsnake.main(arguments)
+    except SystemExit as ending:
+        code = ending.code
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def keys() -> list[str]:
+    found = boto3.client("s3", REGION).list_objects_v2(Bucket=BUCKET)
+    return [one["Key"] for one in found.get("Contents", [])]
+
+
+def test_a_job_from_the_command_to_the_run_that_comes_home(aws, capsys, tmp_path):
+    runs = tmp_path / "runs"
+    arguments = ("battlesnake-ppo", "--instances", "3*ml.c5.4xlarge", "--spot", "--max-hours", "1", "--set", "seed=7", *PLACES)
+    code, out, err = run(capsys, "launch", *arguments, "--runs", str(runs), "--poll-seconds", "0")
+    assert (code, err) == (0, "")
+    (request,) = aws
+    assert request["ResourceConfig"] == {"InstanceType": "ml.c5.4xlarge", "InstanceCount": 3, "VolumeSizeInGB": 50}
+    assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 7200}
+    assert request["EnableManagedSpotTraining"] is True
+    assert f"created {request['TrainingJobName']}" in out
+
+    # The source that the job carries and its hyperparameters are the experiment.
+    code_key = f"procsnake/{request['TrainingJobName']}/code/source.tar.gz"
+    body = boto3.client("s3", REGION).get_object(Bucket=BUCKET, Key=code_key)["Body"].read()
+    with tarfile.open(fileobj=io.BytesIO(body)) as tar:
+        tar.extract("experiment.yaml", tmp_path, filter="data")
+    task = Task.from_hyperparameters(request["HyperParameters"])
+    there = sized(Experiment.load(tmp_path / task.experiment, task.overrides))
+    assert (there.seed, there.num_env_runners) == (7, 3 * 16 - 1)
+
+    # The run is here as it was there, and the secret is gone.
+    assert f"run: {runs / RUN}" in out
+    assert {str(path.relative_to(runs / RUN)) for path in (runs / RUN).rglob("*") if path.is_file()} == {
+        "config.yaml", "progress.csv", "checkpoints/00000001/weights", "checkpoints/00000001/counters.json",
+    }  # fmt: skip
+    folder, experiment = RunFolder.open(runs / RUN)
+    assert folder.newest_checkpoint() == (runs / RUN / "checkpoints/00000001", {"iteration": 1})
+    assert experiment == Experiment.load("battlesnake-ppo")
+    assert not [key for key in keys() if "/token/" in key]
+
+
+def test_a_job_finds_its_token_and_nobody_sees_it(aws, capsys):
+    assert run(capsys, "launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--no-follow", *PLACES)[0] == 0
+    (request,) = aws
+    (channel,) = (one for one in request["InputDataConfig"] if one["ChannelName"] == "token")
+    prefix = channel["DataSource"]["S3DataSource"]["S3Uri"].removeprefix(f"s3://{BUCKET}/")
+    (key,) = (key for key in keys() if key.startswith(prefix))
+    stored = boto3.client("s3", REGION).get_object(Bucket=BUCKET, Key=key)
+    token = stored["Body"].read().decode()
+    assert re.fullmatch("[0-9a-f]{64}", token)
+    assert stored["ServerSideEncryption"] == "AES256"
+    assert key == f"{prefix}token"
+    assert token not in json.dumps(request)
+
+
+def test_printing_and_trying_send_nothing(aws, capsys):
+    arguments = ("launch", "battlesnake-apex", "--instances", "ml.g5.2xlarge+2*ml.c5.9xlarge", "--two-jobs", *PLACES, *NETWORK)
+    code, out, _ = run(capsys, *arguments, "--print-request")
+    printed = json.loads(out)
+    assert code == 0
+    assert [one["ResourceConfig"]["InstanceType"] for one in printed] == ["ml.g5.2xlarge", "ml.c5.9xlarge"]
+    code, out, _ = run(capsys, *arguments, "--dry-run")
+    assert (code, out.count("would create")) == (0, 2)
+    code, out, _ = run(capsys, *arguments, "--explain")
+    assert (code, "72 = 36 CPUs × 2" in out) == (0, True)
+    assert (aws, keys()) == ([], [])
+
+
+def test_what_is_printed_is_what_is_sent(aws, capsys):
+    arguments = ("launch", "battlesnake-apex", "--instances", "ml.g5.2xlarge+2*ml.c5.9xlarge", "--two-jobs", *PLACES, *NETWORK)
+    printed = json.loads(run(capsys, *arguments, "--print-request")[1])
+    assert run(capsys, *arguments, "--no-follow")[0] == 0
+    first, second = (re.sub(r"\d{8}-\d{6}", "TIME", json.dumps(requests, sort_keys=True)) for requests in (printed, aws))
+    assert first == second
+
+
+def test_a_job_is_resumed_listed_and_downloaded(aws, capsys, tmp_path):
+    assert run(capsys, "launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--no-follow", *PLACES)[0] == 0
+    name = aws[0]["TrainingJobName"]
+    runs = ("--region", REGION, "--runs", str(tmp_path / "runs"))
+    code, out, _ = run(capsys, "job", "resume", name, *runs, "--poll-seconds", "0")
+    assert (code, f"created {name}-r2" in out) == (0, True)
+    assert aws[1]["CheckpointConfig"] == aws[0]["CheckpointConfig"]
+    assert aws[1]["HyperParameters"] == aws[0]["HyperParameters"]
+    assert run(capsys, "job", "resume", f"{name}-r2", *runs, "--poll-seconds", "0")[0] == 0
+    assert aws[2]["TrainingJobName"] == f"{name}-r3"
+    tokens = {
+        one["DataSource"]["S3DataSource"]["S3Uri"]
+        for sent in aws
+        for one in sent["InputDataConfig"]
+        if one["ChannelName"] == "token"
+    }
+    assert len(tokens) == 3
+    listed = run(capsys, "job", "list", "--region", REGION)[1]
+    assert {line.split()[0] for line in listed.splitlines()} == {name, f"{name}-r2", f"{name}-r3"}
+    code, out, _ = run(capsys, "job", "download", name, *runs)
+    assert (code, out) == (0, f"run: {tmp_path / 'runs' / RUN}\n")
+
+
+def test_places_come_from_the_stack(aws, capsys):
+    stack = {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "of-the-stack"}}},
+        "Outputs": {
+            "Bucket": {"Value": {"Ref": "Bucket"}}, "TrainingRole": {"Value": "arn:aws:iam::123456789012:role/Stack"},
+            "Image": {"Value": "stack:latest"}, "Subnets": {"Value": "subnet-1,subnet-2"}, "SecurityGroups": {"Value": "sg-1"},
+        },
+    }  # fmt: skip
+    boto3.client("cloudformation", REGION).create_stack(StackName="snakes", TemplateBody=json.dumps(stack))
+    arguments = (
+        "launch",
+        "battlesnake-ppo",
+        "--instances",
+        "ml.c5.xlarge",
+        "--region",
+        REGION,
+        "--print-request",
+        "--stack",
+        "snakes",
+    )
+    request = json.loads(run(capsys, *arguments)[1])
+    assert request["RoleArn"].endswith("role/Stack")
+    assert request["AlgorithmSpecification"]["TrainingImage"] == "stack:latest"
+    assert request["VpcConfig"] == {"Subnets": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-1"]}
+    assert request["OutputDataConfig"]["S3OutputPath"].startswith("s3://of-the-stack/")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("launch", "battlesnake-ppo", *PLACES), "name instances"),
+        (("launch", "battlesnake-ppo", "--instances", "ml.c55.xlarge", *PLACES), "Did you mean"),
+        (
+            ("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--region", REGION),
+            "a job needs role and image and bucket",
+        ),
+        (("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge"), "no AWS region is set"),
+        (("launch", "battlesnake-ppo", "--instances", "ml.c5.16xlarge", *PLACES), "SageMaker doesn't offer"),
+        (("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--two-jobs", *PLACES), "two jobs need two kinds"),
+        (("launch", "battlesnake-ppo", "--two-jobs", *PLACES), "--two-jobs goes with --instances"),
+        (("launch", "battlesnake-ppo", "--instances", "ml.g5.xlarge+ml.c5.xlarge", "--two-jobs", *PLACES), "only in one VPC"),
+        (("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--tag", "x", *PLACES), "KEY=VALUE"),
+        (("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--price", "x", *PLACES), "INSTANCE=DOLLARS"),
+        (
+            ("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--set", "ppo.gama=1", *PLACES),
+            "Did you mean 'ppo.gamma'",
+        ),
+        (
+            ("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--set", "network.name=mpl", *PLACES),
+            "Did you mean 'mlp'",
+        ),
+        (("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", *PLACES, "--bucket", "elsewhere"), "NoSuchBucket"),
+        (("job", "follow", "procsnake-none", "--region", REGION), "asking about procsnake-none"),
+        (("job", "stop", "--region", REGION), "which job?"),
+        (("job", "lst"), "Did you mean 'list'"),
+    ],
+)
+def test_mistakes_are_one_line_and_nothing_is_started(aws, capsys, arguments, message):
+    code, _, error = run(capsys, *arguments)
+    assert code == 2
+    assert message in error.splitlines()[-1]
+    assert "Traceback" not in error
+    assert aws == []
+
+
+def test_a_job_that_ended_before_it_trained_says_so(aws, capsys, tmp_path):
+    boto3.DEFAULT_SESSION.events.unregister("before-call.sagemaker.CreateTrainingJob")
+    assert run(capsys, "launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--no-follow", *PLACES)[0] == 0
+    (bucket_key,) = (key for key in keys() if key.endswith("config.yaml"))
+    name = bucket_key.split("/")[1]
+    for key in keys():
+        if "/checkpoints/" in key:
+            boto3.client("s3", REGION).delete_object(Bucket=BUCKET, Key=key)
+    code, _, error = run(capsys, "job", "download", name, "--region", REGION, "--runs", str(tmp_path))
+    assert (code, "ended before it began to train" in error) == (2, True)
+
+
+def test_without_boto3_it_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "boto3", None)
+    code, _, error = run(capsys, "launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", *PLACES)
+    assert (code, "pip install 'procsnake[aws]'" in error) == (2, True)

@@ -1,0 +1,175 @@
+"""A job's statuses in the orders that SageMaker gives them, through botocore's own Stubber."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from botocore.stub import Stubber
+
+from tests.train.sagemaker.specs import JOBS
+from train.sagemaker.account import Account, AWSError
+from train.sagemaker.following import LOG_GROUP, follow
+from train.sagemaker.job import requests
+from train.sagemaker.jobs import forget_token, recent, resume, stop
+from train.sagemaker.metric_lines import metric_line
+
+NAME = JOBS["spot"].name
+BEGAN = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def account(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    return Account("eu-west-1")
+
+
+def described(status: str, transitions: list[str], kind: str = "spot", part: int = 0, **more) -> dict:
+    """An answer of DescribeTrainingJob."""
+    request = requests(JOBS[kind])[part]
+    changes = [
+        {"Status": name, "StartTime": BEGAN + timedelta(minutes=k), "StatusMessage": f"now {name}"}
+        for k, name in enumerate(transitions)
+    ]
+    kept = {key: value for key, value in request.items() if key not in ("Tags",)}
+    return {
+        **kept, "TrainingJobArn": f"arn:aws:sagemaker:eu-west-1:123456789012:training-job/{request['TrainingJobName']}",
+        "ModelArtifacts": {"S3ModelArtifacts": "s3://b/model.tar.gz"}, "CreationTime": BEGAN, "TrainingJobStatus": status,
+        "SecondaryStatus": transitions[-1], "SecondaryStatusTransitions": changes, **more,
+    }  # fmt: skip
+
+
+def stubbed(account, answers, name=NAME):
+    stubber = Stubber(account.sagemaker)
+    for answer in answers:
+        stubber.add_response("describe_training_job", answer, {"TrainingJobName": name})
+    stubber.activate()
+    return stubber
+
+
+def test_a_spot_job_that_is_interrupted_and_goes_on(account):
+    steps = [
+        "Starting",
+        "Downloading",
+        "Training",
+        "Interrupted",
+        "Starting",
+        "Downloading",
+        "Training",
+        "Uploading",
+        "Completed",
+    ]
+    answers = [described("InProgress", steps[:k]) for k in (1, 1, 3, 4, 4, 6, 7)]
+    end = described("Completed", steps, BillableTimeInSeconds=600, TrainingTimeInSeconds=1800)
+    said = []
+    with stubbed(account, [*answers, end]) as stubber:
+        (last,) = follow(account, [NAME], said.append, poll_seconds=0, log=False)
+        stubber.assert_no_pending_responses()
+    assert last["BillableTimeInSeconds"] == 600
+    told = [line.split()[1].rstrip(":") for line in said[:-1]]
+    assert told == steps
+    assert "12:03:00 Interrupted: now Interrupted (spot capacity was taken away" in said[3]
+    assert said[-1] == "Completed"
+
+
+@pytest.mark.parametrize(
+    ("status", "steps", "more", "last_line"),
+    [
+        ("Failed", ["Starting", "Training", "Failed"], {"FailureReason": "AlgorithmError: lost the machine algo-2"},
+         "Failed: AlgorithmError: lost the machine algo-2"),
+        ("Failed", ["Starting", "Failed"], {"FailureReason": "CapacityError: none left"}, "Failed: CapacityError: none left"),
+        ("Stopped", ["Starting", "Training", "Stopping", "Stopped"], {}, "Stopped"),
+        ("Stopped", ["Starting", "Training", "MaxRuntimeExceeded"], {}, "Stopped"),
+        ("Stopped", ["Starting", "MaxWaitTimeExceeded"], {}, "Stopped"),
+    ],
+)  # fmt: skip
+def test_other_endings_are_told_with_their_reason(account, status, steps, more, last_line):
+    said = []
+    with stubbed(account, [described("InProgress", steps[:1]), described(status, steps, **more)]):
+        follow(account, [NAME], said.append, poll_seconds=0, log=False)
+    assert said[-1] == last_line
+    assert [line.split()[1].rstrip(":") for line in said[:-1]] == steps
+
+
+def test_two_jobs_are_followed_until_both_have_ended(account):
+    names = [request["TrainingJobName"] for request in requests(JOBS["two-jobs"])]
+    stubber = Stubber(account.sagemaker)
+    for first, second in (("InProgress", "InProgress"), ("Completed", "InProgress"), ("Completed", "Completed")):
+        for part, (name, status) in enumerate(zip(names, (first, second), strict=True)):
+            answer = described(status, ["Starting"], "two-jobs", part)
+            stubber.add_response("describe_training_job", answer, {"TrainingJobName": name})
+    said = []
+    with stubber:
+        assert len(follow(account, names, said.append, poll_seconds=0, log=False)) == 2
+        stubber.assert_no_pending_responses()
+    assert [line for line in said if "Completed" in line] == [f"{name} Completed" for name in names]
+
+
+def test_metrics_are_told_as_they_are_printed_and_once(account):
+    logs, stream = Stubber(account.logs), f"{NAME}/algo-1-1763726400"
+    streams = {"logStreams": [{"logStreamName": stream}]}
+    looked = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{NAME}/"}
+    asked = {"logGroupName": LOG_GROUP, "logStreamName": stream, "startFromHead": True}
+
+    def page(token, following, *lines):
+        events = [{"message": line, "timestamp": 0, "ingestionTime": 0} for line in lines]
+        logs.add_response("get_log_events", {"events": events, "nextForwardToken": following, "nextBackwardToken": "b"},
+                          {**asked, **({"nextToken": token} if token else {})})  # fmt: skip
+
+    logs.add_client_error("describe_log_streams", "ResourceNotFoundException", expected_params=looked)
+    logs.add_response("describe_log_streams", streams, looked)
+    page(None, "t1", "starting", metric_line({"iteration": 1, "minutes": 0.5}))
+    page("t1", "t2", metric_line({"iteration": 2, "minutes": 1.0, "episode_return_mean": -0.25}))
+    page("t2", "t2")
+    logs.add_response("describe_log_streams", streams, looked)
+    page("t2", "t2")
+    said = []
+    with logs, stubbed(account, [*[described("InProgress", ["Starting"])] * 2, described("Completed", ["Starting"])]):
+        follow(account, [NAME], said.append, poll_seconds=0)
+        logs.assert_no_pending_responses()
+    metrics = [line for line in said if line.startswith("training_iteration")]
+    assert metrics == ["training_iteration 1  minutes 0.5", "training_iteration 2  minutes 1  episode_return_mean -0.25"]
+
+
+def test_stopping_asks_for_both_jobs_but_not_for_what_has_ended(account):
+    first, second = (request["TrainingJobName"] for request in requests(JOBS["two-jobs"]))
+    said = []
+    with Stubber(account.sagemaker) as stubber:
+        learner = described("InProgress", ["Training"], "two-jobs", 0)
+        stubber.add_response("describe_training_job", learner, {"TrainingJobName": first})
+        stubber.add_response("describe_training_job", learner, {"TrainingJobName": first})
+        stubber.add_response("stop_training_job", {}, {"TrainingJobName": first})
+        ended = described("Completed", ["Completed"], "two-jobs", 1)
+        stubber.add_response("describe_training_job", ended, {"TrainingJobName": second})
+        stop(account, first, said.append)
+        stubber.assert_no_pending_responses()
+    assert said == [f"{first} is asked to save and end", f"{second} has already ended"]
+
+
+def test_a_job_that_runs_is_not_resumed(account):
+    with stubbed(account, [described("InProgress", ["Training"])] * 2), pytest.raises(AWSError, match="still runs"):
+        resume(account, NAME, print)
+
+
+def test_a_job_of_someone_else_is_none_of_ours(account):
+    theirs = described("Completed", ["Completed"], InputDataConfig=[])
+    with pytest.raises(AWSError, match="no job of procsnake"):
+        forget_token(account, theirs)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("AccessDeniedException", "lack a permission"),
+        ("ResourceLimitExceeded", "quota"),
+        ("ExpiredTokenException", "have expired"),
+        ("ValidationException", "ValidationException"),
+    ],
+)
+def test_refusals_are_one_line_that_says_what_to_do(account, code, message):
+    with Stubber(account.sagemaker) as stubber:
+        stubber.add_client_error("list_training_jobs", code, "no")
+        with pytest.raises(AWSError, match=message) as raised:
+            recent(account)
+    assert "\n" not in str(raised.value)

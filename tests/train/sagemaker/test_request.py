@@ -1,0 +1,110 @@
+"""Requests against recorded ones that were checked by eye, and against botocore's model of the service."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.train.sagemaker.specs import JOBS, TWO_KINDS, VPC, job
+from train.cluster.scale import Heterogeneous, Single
+from train.sagemaker.job import requests, resumed_requests
+from train.sagemaker.request_rules import RequestError, check_requests, model_faults
+
+GOLDEN = Path(__file__).parent / "golden"
+SINGLE = Single(instance="ml.c5.4xlarge")
+TWO_JOBS = Heterogeneous(**TWO_KINDS, mode="two-jobs")
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_requests_are_the_recorded_ones(kind):
+    assert requests(JOBS[kind]) == json.loads((GOLDEN / f"{kind}.json").read_text())
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_requests_satisfy_the_service(kind):
+    check_requests(requests(JOBS[kind]))
+
+
+def test_what_the_two_jobs_of_a_run_share_and_what_not():
+    first, second = requests(JOBS["two-jobs"])
+    differing = {key for key in first | second if first.get(key) != second.get(key)}
+    assert differing == {"TrainingJobName", "HyperParameters", "ResourceConfig", "CheckpointConfig"}
+    meeting = {key for key in first["HyperParameters"] if first["HyperParameters"][key] != second["HyperParameters"][key]}
+    assert meeting == {"rl_cluster_type"}
+
+
+@pytest.mark.parametrize(
+    ("scale", "changed", "message"),
+    [
+        (SINGLE, {"name": "_nope_"}, "TrainingJobName is '_nope_'"),
+        (SINGLE, {"name": "x" * 64}, "TrainingJobName"),
+        (SINGLE, {"role": "someone"}, "RoleArn"),
+        (Single(instance="ml.c5.16xlarge"), {}, "'ml.c5.16xlarge', which SageMaker doesn't offer"),
+        (SINGLE, {"spot": True, "max_seconds": 3600, "max_wait_seconds": 60}, "at least MaxRuntimeInSeconds, but it is 60"),
+        (SINGLE, {"spot": True, "keep_alive_seconds": 60}, "warm pool"),
+        (Heterogeneous(**TWO_KINDS), {"keep_alive_seconds": 60}, "warm pool"),
+        (SINGLE, {"hyperparameters": {"experiment": "x" * 2501}}, "2501 characters; at most 2500"),
+        (SINGLE, {"hyperparameters": {f"k{k}": "" for k in range(101)}}, "101 entries; at most 100"),
+        (SINGLE, {"tags": {"key": "AKIA" + "Q" * 16}}, "a secret"),
+        (SINGLE, {"hyperparameters": {"wandb_api_key": "1"}}, "a secret"),
+        (SINGLE, {"max_seconds": 0}, "MaxRuntimeInSeconds"),
+        (SINGLE, {"subnets": ("subnet-1",)}, "SecurityGroupIds"),
+        (TWO_JOBS, {}, "only in one VPC"),
+        (TWO_JOBS, {**VPC, "spot": True}, "don't go with spot"),
+    ],
+)
+def test_what_sagemaker_would_refuse_is_refused_before(scale, changed, message):
+    with pytest.raises(RequestError, match=message):
+        check_requests(requests(job(scale, **changed)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"Nope": 1}, "Unknown parameter"),
+        ({"EnableManagedSpotTraining": True}, "MaxWaitTimeInSeconds of at least"),
+        ({"StoppingCondition": {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}}, "goes with spot only"),
+        ({"ResourceConfig": {"VolumeSizeInGB": 5}}, "either InstanceGroups or"),
+        ({"ResourceConfig": {"VolumeSizeInGB": 5, "InstanceGroups": [
+            {"InstanceGroupName": "a", "InstanceType": "ml.c5.xlarge", "InstanceCount": 1}] * 2}}, "the same name"),
+        ({"HyperParameters": {"k": 3}}, "Invalid type"),
+    ],
+)  # fmt: skip
+def test_requests_that_we_never_make_are_refused_too(change, message):
+    with pytest.raises(RequestError, match=message):
+        check_requests([{**requests(JOBS["single"])[0], **change}])
+
+
+def test_the_model_is_read_more_strictly_than_boto3_does():
+    request = {**requests(JOBS["single"])[0], "TrainingJobName": "not/allowed"}
+    from botocore.validate import ParamValidator
+
+    from train.sagemaker.request_rules import _input_shape
+
+    assert not ParamValidator().validate(request, _input_shape("CreateTrainingJob")).has_errors()
+    assert any("not/allowed" in fault for fault in model_faults(request))
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_a_resumed_job_is_the_old_one_with_another_name_and_token(kind):
+    asked = requests(JOBS[kind])
+    # What DescribeTrainingJob adds.
+    described = [{**one, "TrainingJobStatus": "Stopped", "AlgorithmSpecification": {
+        **one["AlgorithmSpecification"], "EnableSageMakerMetricsTimeSeries": True}} for one in asked]  # fmt: skip
+    resumed = resumed_requests(described, "again-r2", "s3://b/again-r2/token/")
+    check_requests(resumed)
+    for old, new in zip(asked, resumed, strict=True):
+        changed = {key for key in old | new if old.get(key) != new.get(key)}
+        assert changed == {"TrainingJobName", "InputDataConfig", "Tags"}
+        assert new.get("CheckpointConfig") == old.get("CheckpointConfig")
+        assert [c["DataSource"]["S3DataSource"]["S3Uri"] for c in new["InputDataConfig"]] == [
+            old["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"], "s3://b/again-r2/token/",
+        ]  # fmt: skip
+
+
+def test_nothing_secret_can_be_put_into_a_job():
+    assert not {field.name for field in dataclasses.fields(JOBS["single"])} & {"token", "secret", "environment"}
+    assert "Environment" not in requests(JOBS["single"])[0]

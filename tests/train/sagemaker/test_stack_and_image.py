@@ -1,0 +1,110 @@
+"""The CloudFormation stack and the Dockerfile, by their linters and by what the code expects of them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+import yaml
+
+from train.sagemaker import account
+
+FOLDER = Path(account.__file__).parent
+STACK, DOCKERFILE = FOLDER / "stack.yaml", FOLDER / "image" / "Dockerfile"
+ROOT = Path(__file__).parents[3]
+
+
+class Loader(yaml.SafeLoader):
+    """Reads CloudFormation's short forms as {name: value}."""
+
+
+def _short_form(loader, suffix, node):
+    kinds = {yaml.ScalarNode: loader.construct_scalar, yaml.SequenceNode: loader.construct_sequence}
+    construct = kinds.get(type(node), loader.construct_mapping)
+    return {suffix: construct(node) if construct == loader.construct_scalar else construct(node, deep=True)}
+
+
+Loader.add_multi_constructor("!", _short_form)
+
+
+@pytest.fixture(scope="module")
+def stack():
+    return yaml.load(STACK.read_text(), Loader)
+
+
+def lint(tool, *files):
+    program = Path(sysconfig.get_path("scripts")) / tool
+    if not program.is_file():
+        pytest.skip(f"{tool} is not installed")
+    return subprocess.run([program, *files], capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_the_stack_is_right_by_the_specification_of_cloudformation(tmp_path):
+    done = lint("cfn-lint", STACK)
+    assert (done.returncode, done.stdout) == (0, "")
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(STACK.read_text().replace("BudgetType", "BudgetKind"))
+    assert "BudgetKind" in lint("cfn-lint", broken).stdout
+
+
+def test_the_dockerfile_is_right_by_hadolint():
+    done = lint("hadolint", DOCKERFILE)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_whatever_the_image_copies_is_there_and_gets_through_the_ignore_file():
+    ignore = (FOLDER / "image" / "Dockerfile.dockerignore").read_text().split()
+    copied = re.findall(r"^COPY (?:--\S+ )*(.+) \S+$", DOCKERFILE.read_text(), re.MULTILINE)
+    for name in " ".join(copied).split():
+        assert (ROOT / name).exists(), name
+        assert f"!{name.split('/')[0]}" in ignore
+
+
+def test_the_entry_point_has_no_shell_before_tini():
+    lines = DOCKERFILE.read_text().splitlines()
+    assert 'ENTRYPOINT ["tini", "--", "start"]' in lines
+    assert shutil.which("sh")
+    assert subprocess.run(["sh", "-n", FOLDER / "image" / "start"], check=False).returncode == 0
+
+
+def test_the_stack_has_the_outputs_that_a_launch_reads(stack):
+    assert set(account._OUTPUTS.values()) <= set(stack["Outputs"])
+
+
+def test_every_resource_is_of_use(stack):
+    """Each is named by another resource or an output, or does its work by being there."""
+    text = STACK.read_text()
+    by_being_there = {"OnlyEncrypted", "Budget", "SubnetRoutes", "Storage", "MachinesIn", "MachinesOut"}
+    for name in stack["Resources"]:
+        named = re.search(rf"!Ref {name}\b|!GetAtt {name}\.|\$\{{{name}[.}}]", text)
+        assert (named is not None) != (name in by_being_there), name
+
+
+def test_the_original_kits_parameters_are_kept(stack):
+    kept = {
+        "CreateSageMakerNotebook",
+        "NotebookInstanceType",
+        "SagemakerInstanceTypeCPU",
+        "SagemakerInstanceTypeGPU",
+        "BucketName",
+    }
+    assert kept <= set(stack["Parameters"])
+    assert (stack["Parameters"]["BudgetAmount"]["Default"], stack["Parameters"]["BudgetThreshold"]["Default"]) == (500, 90)
+
+
+def test_roles_may_do_everything_on_nothing(stack):
+    """No action is a wildcard, and only calls that know no resources have one for theirs."""
+    without_resources = ("ecr:GetAuthorizationToken", "cloudwatch:PutMetricData", "sagemaker:ListTrainingJobs", "ec2:")
+    for name in ("TrainingRole", "Launch"):
+        properties = stack["Resources"][name]["Properties"]
+        documents = [policy["PolicyDocument"] for policy in properties.get("Policies", [])] or [properties["PolicyDocument"]]
+        for statement in documents[0]["Statement"]:
+            statement = statement["If"][1] if "If" in statement else statement
+            actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+            assert not [action for action in actions if "*" in action]
+            if statement["Resource"] == "*":
+                assert all(action.startswith(without_resources) for action in actions)

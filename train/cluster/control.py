@@ -1,0 +1,247 @@
+"""The connection between the head and every other machine: who has come, who is lost, and how the run ended.
+
+A line at a time. Both prove that they know the token without sending it: each answers the other's random challenge with an
+HMAC. Then the worker says JOINED once its Ray node is up, both say PING, and the head says END with the exit code at last: a
+connection that breaks without END is a machine that was lost.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import socket
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+from train.cluster.hosts import ClusterError
+
+PORT = 6378
+_PING_SECONDS, _MOST_SILENCES = 5.0, 5
+_LONGEST_LINE = 512
+
+
+class Refused(ClusterError):
+    """The other side doesn't know the token."""
+
+
+def _proof(token: str, *parts: str) -> str:
+    return hmac.digest(token.encode(), "\n".join(parts).encode(), "sha256").hex()
+
+
+class _Lines:
+    """A socket as lines, with a silence after which it counts as broken."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.settimeout(_PING_SECONDS)
+        self._socket, self._lock, self._heard = connection, threading.Lock(), b""
+
+    def send(self, *words: str) -> None:
+        with self._lock:
+            self._socket.sendall(" ".join(words).encode() + b"\n")
+
+    def receive(self) -> list[str]:
+        """The words of a line. Raises `OSError` once the connection has ended or has been silent too long."""
+        silences = 0
+        while b"\n" not in self._heard:
+            if len(self._heard) > _LONGEST_LINE:
+                raise ConnectionError("something else than a line was sent")
+            try:
+                part = self._socket.recv(_LONGEST_LINE)
+            except TimeoutError:
+                # Counted in pings rather than seconds: a machine that stood still itself has not missed many.
+                silences += 1
+                if silences >= _MOST_SILENCES:
+                    raise
+                continue
+            if not part:
+                raise ConnectionError("the connection was closed")
+            self._heard += part
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line.decode("ascii").split()
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+class ControlServer:
+    """The head's side, a context manager."""
+
+    def __init__(self, address: str, token: str, say: Callable[[str], None], *, port: int = PORT) -> None:
+        self._token, self._say = token, say
+        self._links: dict[str, _Lines] = {}
+        self._joined: set[str] = set()
+        self._lost: list[str] = []
+        self._changed = threading.Condition()
+        self._ended = False
+        control = self
+
+        class Link(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                control._serve(self.request)
+
+        class Server(socketserver.ThreadingTCPServer):
+            allow_reuse_address = daemon_threads = True
+
+        self._server = Server((address, port), Link)
+        self.port: int = self._server.server_address[1]
+
+    def __enter__(self) -> ControlServer:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._ping, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        for link in list(self._links.values()):
+            link.close()
+
+    def lost(self) -> list[str]:
+        """Machines that had joined and whose connection broke."""
+        with self._changed:
+            return list(self._lost)
+
+    def wait(self, expected: Iterable[str], guests: int, seconds: float, stop: threading.Event) -> None:
+        """Until the machines `expected` and so many others have joined.
+
+        Raises `ClusterError` that names who is missing after `seconds`, or who was lost, or if `stop` is set meanwhile.
+        """
+        names, deadline = set(expected), time.monotonic() + seconds
+        with self._changed:
+            while not (names <= self._joined and len(self._joined - names) >= guests):
+                if stop.is_set():
+                    raise ClusterError("stopped while waiting for the other machines")
+                if self._lost:
+                    raise ClusterError(f"lost {', '.join(self._lost)} while waiting for the other machines")
+                if time.monotonic() > deadline:
+                    raise ClusterError(f"{self._missing(names, guests)} after {seconds:.0f} s")
+                self._changed.wait(0.2)
+
+    def end(self, code: int) -> None:
+        """Tell everybody how it ended."""
+        with self._changed:
+            self._ended = True
+            links = list(self._links.values())
+        for link in links:
+            with suppress(OSError):
+                link.send("END", str(code))
+
+    def _missing(self, names: set[str], guests: int) -> str:
+        called = self._links.keys() - self._joined
+        parts = [f"{name} {'called, but its Ray node has not joined' if name in called else 'has not called'}"
+                 for name in sorted(names - self._joined)]  # fmt: skip
+        if (others := guests - len(self._joined - names)) > 0:
+            parts.append(f"{others} of the {guests} machines of the job that plays have not joined")
+        return "; ".join(parts)
+
+    def _ping(self) -> None:
+        while not self._ended:
+            time.sleep(_PING_SECONDS)
+            for link in list(self._links.values()):
+                with suppress(OSError):
+                    link.send("PING")
+
+    def _serve(self, connection: socket.socket) -> None:
+        link = _Lines(connection)
+        name = ""
+        try:
+            name = self._admit(link)
+            while True:
+                if link.receive() == ["JOINED"]:
+                    with self._changed:
+                        self._joined.add(name)
+                        self._changed.notify_all()
+        except Refused as error:
+            self._say(str(error))
+        except (OSError, ValueError):
+            pass
+        finally:
+            self._forget(name, link)
+            link.close()
+
+    def _admit(self, link: _Lines) -> str:
+        challenge = secrets.token_hex(16)
+        link.send("WHO", challenge)
+        name, theirs, proof = link.receive()
+        if not hmac.compare_digest(proof, _proof(self._token, "worker", challenge, theirs, name)):
+            link.send("NO")
+            raise Refused(f"refused {name}: it doesn't know this run's token")
+        link.send("GO", _proof(self._token, "head", theirs, challenge, name))
+        with self._changed:
+            self._links[name] = link
+        self._say(f"{name} called")
+        return name
+
+    def _forget(self, name: str, link: _Lines) -> None:
+        with self._changed:
+            if self._links.get(name) is not link:
+                return
+            del self._links[name]
+            if name in self._joined and not self._ended:
+                self._joined.discard(name)
+                self._lost.append(name)
+            self._changed.notify_all()
+
+
+class ControlLink:
+    """A worker's side."""
+
+    def __init__(self, head: str, token: str, name: str, *, port: int = PORT) -> None:
+        """Call the head at address `head`. Raises `OSError` if it isn't there, `Refused` if the two have different tokens."""
+        connection = socket.create_connection((head, port), timeout=_PING_SECONDS)
+        self._lines = _Lines(connection)
+        try:
+            self._prove(token, name)
+        except BaseException:
+            self._lines.close()
+            raise
+        self.ending: int | None = None
+        self.broken = ""
+        threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._ping, daemon=True).start()
+
+    def joined(self) -> None:
+        """Say that this machine's Ray node is up."""
+        self._lines.send("JOINED")
+
+    def close(self) -> None:
+        """Hang up."""
+        self._lines.close()
+
+    def _prove(self, token: str, name: str) -> None:
+        who, challenge = self._two_words()
+        own = secrets.token_hex(16)
+        self._lines.send(name, own, _proof(token, "worker", challenge, own, name))
+        answer = self._lines.receive()
+        expected = _proof(token, "head", own, challenge, name)
+        if who != "WHO" or answer[:1] != ["GO"] or not hmac.compare_digest(answer[-1], expected):
+            raise Refused("the head and this machine have different tokens; every machine of a run needs the same one")
+
+    def _two_words(self) -> list[Any]:
+        words = self._lines.receive()
+        if len(words) != 2:
+            raise ConnectionError(f"something else than a head answered: {' '.join(words)[:80]!r}")
+        return words
+
+    def _listen(self) -> None:
+        try:
+            while self.ending is None:
+                words = self._lines.receive()
+                if words[:1] == ["END"]:
+                    self.ending = int(words[1])
+        except (OSError, ValueError) as error:
+            self.broken = str(error) or type(error).__name__
+
+    def _ping(self) -> None:
+        while self.ending is None and not self.broken:
+            time.sleep(_PING_SECONDS)
+            try:
+                self._lines.send("PING")
+            except (OSError, ValueError):
+                return

@@ -1,0 +1,86 @@
+"""The machines of a run: which one leads, what this one is, and its address."""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import socket
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envs.errors import ProcsnakeError
+
+_SIOCGIFADDR = 0x8915
+_INTERFACE_BYTES, _ADDRESS_AT = 256, 20
+
+
+class ClusterError(ProcsnakeError):
+    """Machines that didn't come together, or came apart."""
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """All machines by name, seen from one of them."""
+
+    me: str
+    """This one."""
+    groups: Mapping[str, str]
+    """The group of each."""
+    head: str
+    """The one that leads: it learns and starts the training."""
+    interface: str = "eth0"
+    """The network device that they reach each other through."""
+
+    @property
+    def group(self) -> str:
+        """This machine's group."""
+        return self.groups[self.me]
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the head."""
+        return self.me == self.head
+
+    @property
+    def others(self) -> list[str]:
+        """All but the head, in natural order."""
+        return sorted(self.groups.keys() - {self.head}, key=natural)
+
+    def address(self) -> str:
+        """This machine's own, on `interface`; the loopback's if it has no such device."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            request = struct.pack(f"{_INTERFACE_BYTES}s", self.interface.encode()[:15])
+            try:
+                answer = fcntl.ioctl(any_socket, _SIOCGIFADDR, request)
+            except OSError:
+                return "127.0.0.1"
+        return socket.inet_ntoa(answer[_ADDRESS_AT : _ADDRESS_AT + 4])
+
+
+def natural(name: str) -> list[Any]:
+    """A key to sort by that puts algo-2 before algo-10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def from_resource_config(config: Mapping[str, Any], *, head_group: str, only_group: str) -> Hosts:
+    """Read SageMaker's resourceconfig.json.
+
+    The head is the first host, in natural order, of the instance group `head_group`; without instance groups the first of all,
+    which are then of `only_group`. Raises `ClusterError` for a file that doesn't fit together.
+    """
+    me, names = config.get("current_host"), config.get("hosts")
+    if not me or not names or me not in names:
+        raise ClusterError(f"resourceconfig.json names the hosts {names} and this one {me!r}, which isn't one of them")
+    groups = dict.fromkeys(names, only_group)
+    if listed := config.get("instance_groups"):
+        in_groups = {host: group["instance_group_name"] for group in listed for host in group["hosts"]}
+        # A job without heterogeneous instances has one group, of SageMaker's naming.
+        groups = in_groups if len(listed) > 1 else groups
+        if in_groups.keys() != set(names):
+            raise ClusterError(f"resourceconfig.json names the hosts {names}, but its groups hold {sorted(in_groups)}")
+    candidates = [host for host, group in groups.items() if group == head_group or len(set(groups.values())) == 1]
+    if not candidates:
+        raise ClusterError(f"no instance group is called {head_group!r}; there are {', '.join(sorted(set(groups.values())))}")
+    return Hosts(me, groups, min(candidates, key=natural), config.get("network_interface_name", "eth0"))

@@ -1,0 +1,248 @@
+"""What every machine of a run executes: one leads, starts Ray and the training; the others join it and stay until it ends.
+
+No machine waits forever, and none guesses: the head knows who has joined and names who is missing or lost, and tells all others
+how it ended. SIGTERM makes the trainer save and end; the others stay until it has.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from train.cluster import ray_node
+from train.cluster.control import ControlLink, ControlServer, Refused
+from train.cluster.hosts import ClusterError, Hosts
+
+TERMINATED = 128 + signal.SIGTERM
+_LAST_WORDS = 30
+_LOST_GRACE = 5.0
+
+T = TypeVar("T")
+
+
+class MeetingPoint(Protocol):
+    """Where workers of another job learn the head's address."""
+
+    def publish(self, address: str) -> None:
+        """Leave the address there."""
+
+    def look(self) -> str | None:
+        """What was left there, if anything."""
+
+    def clear(self) -> None:
+        """Take it away."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """What a machine needs to know."""
+
+    hosts: Hosts
+    token_path: Path
+    """The file with the secret that all machines of the run share."""
+    command: Sequence[str] = ()
+    """The training, which runs on the head with RAY_ADDRESS set."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """For the command."""
+    guests: int = 0
+    """Workers of another job that the head waits for, too."""
+    meeting: MeetingPoint | None = None
+    is_guest: bool = False
+    """This machine belongs to that other job: it joins a head that it finds at `meeting`."""
+    join_seconds: float = 600.0
+    """How long machines wait for each other."""
+    grace_seconds: float = 100.0
+    """How long the trainer may take to save after SIGTERM; SageMaker kills after 120."""
+
+    @property
+    def token(self) -> str:
+        """The secret. Raises `ClusterError` if there is none."""
+        try:
+            token = self.token_path.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ClusterError(f"the token of this run can't be read: {error}") from error
+        if not token:
+            raise ClusterError(f"{self.token_path} is empty; it must hold the token of this run")
+        return token
+
+
+def launch(plan: Launch, stop: threading.Event) -> int:
+    """Do this machine's part; returns its exit code. `stop`: SIGTERM has come. Raises `ClusterError`.
+
+    A failure of the training is the head's; the others end with 0, so that the reason isn't buried under theirs.
+    """
+    say = _speaker(plan.hosts.me)
+    leads = plan.hosts.leads and not plan.is_guest
+    return _lead(plan, stop, say) if leads else _follow(plan, stop, say)
+
+
+def _speaker(me: str) -> Callable[[str], None]:
+    began = time.monotonic()
+    return lambda text: print(f"[{me} {time.monotonic() - began:6.1f} s] {text}", flush=True)
+
+
+# The head.
+
+
+def _lead(plan: Launch, stop: threading.Event, say: Callable[[str], None]) -> int:
+    address, token = plan.hosts.address(), plan.token
+    access = ray_node.token_environment(plan.token_path)
+    code = 1
+    with ControlServer(address, token, say) as control:
+        try:
+            ray_node.start(access, address=address, group=plan.hosts.group)
+            say(f"leads at {address}")
+            with _published(plan.meeting, address):
+                control.wait(plan.hosts.others, plan.guests, plan.join_seconds, stop)
+                say(f"all {1 + len(plan.hosts.others) + plan.guests} machines are there")
+                environment = {**plan.environment, **access, "RAY_ADDRESS": f"{address}:{ray_node.PORT}"}
+                code = _supervise(plan, environment, control, stop, say)
+            return code
+        finally:
+            control.end(code)
+            ray_node.stop(access)
+
+
+@contextmanager
+def _published(meeting: MeetingPoint | None, address: str) -> Iterator[None]:
+    if not meeting:
+        yield
+        return
+    meeting.publish(address)
+    try:
+        yield
+    finally:
+        meeting.clear()
+
+
+def _supervise(
+    plan: Launch, environment: Mapping[str, str], control: ControlServer, stop: threading.Event, say: Callable[[str], None]
+) -> int:
+    """Run the training to its end. Raises `ClusterError` with its last words if it fails, and if a machine is lost."""
+    trainer = subprocess.Popen(
+        plan.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1, env={**os.environ, **environment}
+    )
+    words: collections.deque[str] = collections.deque(maxlen=_LAST_WORDS)
+    echo = threading.Thread(target=_echo, args=(trainer.stdout, words), daemon=True)
+    echo.start()
+    told_at = None
+    while trainer.poll() is None:
+        if lost := control.lost():
+            _end(trainer, _LOST_GRACE)
+            raise ClusterError(f"lost the machine {', '.join(lost)}; start again from the last checkpoint")
+        if stop.is_set() and told_at is None:
+            say("SIGTERM: the trainer is asked to save and end")
+            told_at = time.monotonic()
+            trainer.terminate()
+        if told_at and time.monotonic() - told_at > plan.grace_seconds:
+            say("the trainer did not end in time and is killed")
+            trainer.kill()
+        time.sleep(0.1)
+    echo.join(5.0)
+    say(f"the training ended with {trainer.returncode}")
+    if told_at is not None:
+        return TERMINATED
+    if trainer.returncode:
+        raise ClusterError(f"the training ended with {trainer.returncode}: {''.join(words)[-900:].strip()}")
+    return 0
+
+
+def _end(process: subprocess.Popen[Any], grace: float) -> None:
+    process.terminate()
+    try:
+        process.wait(grace)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _echo(stream: Any, words: collections.deque[str]) -> None:
+    for line in stream:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+        words.append(line)
+
+
+# The others.
+
+
+def _follow(plan: Launch, stop: threading.Event, say: Callable[[str], None]) -> int:
+    deadline = time.monotonic() + plan.join_seconds
+    access = ray_node.token_environment(plan.token_path)
+    token, address = plan.token, plan.hosts.address()
+    name = f"{plan.hosts.group}/{plan.hosts.me}" if plan.is_guest else plan.hosts.me
+    head, link = _until(deadline, stop, "the head to answer", lambda: _called(plan, token, name))
+    try:
+        _until(deadline, stop, "Ray to start", lambda: _joined(access, address, plan.hosts.group, head, link, say), pause=2.0)
+        link.joined()
+        say(f"joined the head at {head}")
+        return _stay(plan, link, stop, say)
+    finally:
+        link.close()
+        ray_node.stop(access)
+
+
+def _called(plan: Launch, token: str, name: str) -> tuple[str, ControlLink] | None:
+    """The head's address, which may change while nobody answers there, and a link to it; None while there is no address."""
+    assert plan.meeting or not plan.is_guest, "a guest needs a place to meet"
+    address = plan.meeting.look() if plan.meeting and plan.is_guest else socket.gethostbyname(plan.hosts.head)
+    return (address, ControlLink(address, token, name)) if address else None
+
+
+def _joined(
+    access: Mapping[str, str], address: str, group: str, head: str, link: ControlLink, say: Callable[[str], None]
+) -> bool:
+    try:
+        ray_node.start(access, address=address, group=group, head=head)
+    except ClusterError as error:
+        if link.ending is not None or link.broken:
+            raise
+        say(f"{error}; once more")
+        ray_node.stop(access)
+        return False
+    return True
+
+
+def _stay(plan: Launch, link: ControlLink, stop: threading.Event, say: Callable[[str], None]) -> int:
+    """Until the head says how it ended. Raises `ClusterError` if it is lost."""
+    leave_at = None
+    while link.ending is None:
+        if link.broken:
+            raise ClusterError(f"lost the head {plan.hosts.head}: {link.broken}")
+        if stop.is_set() and leave_at is None:
+            # The trainer still needs this machine to save.
+            say("SIGTERM: staying until the head has ended")
+            leave_at = time.monotonic() + plan.grace_seconds + 10
+        if leave_at and time.monotonic() > leave_at:
+            return TERMINATED
+        time.sleep(0.1)
+    say(f"the head ended with {link.ending}")
+    return 0
+
+
+def _until(deadline: float, stop: threading.Event, what: str, attempt: Callable[[], T | None], *, pause: float = 0.5) -> T:
+    """What `attempt` returns once it is something. Network errors mean "not yet"; `Refused` and other `ClusterError`s pass."""
+    last: Any = "it is not there yet"
+    while time.monotonic() < deadline:
+        if stop.is_set():
+            raise ClusterError(f"stopped while waiting for {what}")
+        try:
+            if found := attempt():
+                return found
+        except Refused:
+            raise
+        except OSError as error:
+            last = error
+        time.sleep(pause)
+    raise ClusterError(f"waited in vain for {what} ({last})")

@@ -1,0 +1,60 @@
+"""A Ray cluster that is running: what it offers, and where on it a run's processes go. Needs `ray.init` to have been called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from envs.errors import ConfigError
+from train.cluster.scale import LEARNER, ROLLOUT, Local
+from train.cluster.sizes import with_workers
+from train.config import Experiment
+
+_A_BIT = 0.001
+
+
+def group_resource(group: str) -> dict[str, float]:
+    """What a Ray actor asks for to be placed on a machine of `group`; empty if the cluster has no such machines."""
+    import ray
+
+    name = f"group_{group}"
+    return {name: _A_BIT} if name in ray.cluster_resources() else {}
+
+
+def place(config: Any) -> None:
+    """Have env runners play on the machines for that, and learners learn on theirs, if the cluster has such."""
+    config.env_runners(custom_resources_per_env_runner=group_resource(ROLLOUT))
+    config.learners(custom_resources_per_learner=group_resource(LEARNER))
+
+
+def fit(experiment: Experiment) -> Experiment:
+    """`experiment`; if it doesn't say how many play, with an env runner for each processor of the cluster that is free for it.
+
+    Raises `ConfigError` if the cluster is too small: what finds no place on it would wait forever.
+    """
+    cpus, gpus = _offered("CPU"), sum(_offered("GPU").values())
+    total = sum(cpus.values())
+    if isinstance(experiment.scale, Local) and experiment.num_env_runners == 0:
+        experiment = with_workers(experiment, max(1, int(cpus.get(ROLLOUT, total - 1))))
+    room = int(cpus.get(ROLLOUT, total - experiment.num_learners))
+    if experiment.num_env_runners > room:
+        raise ConfigError(
+            f"{experiment.num_env_runners} env runners need a CPU each, but the cluster has {room} for them; "
+            f"take fewer: --set num_env_runners={max(1, room)}, or with a scale --set scale.workers={max(1, room)}"
+        )
+    needed = experiment.num_gpus_per_learner * max(1, experiment.num_learners)
+    if needed > gpus:
+        raise ConfigError(f"{needed} GPUs are to learn, but the cluster has {gpus:g}; on CPUs: --set num_gpus_per_learner=0")
+    return experiment
+
+
+def _offered(resource: str) -> dict[str, float]:
+    """How much of it the machines that are alive have, by group."""
+    import ray
+
+    found: dict[str, float] = {}
+    for node in ray.nodes():
+        if node["Alive"]:
+            resources = node["Resources"]
+            group = next((name.removeprefix("group_") for name in resources if name.startswith("group_")), "")
+            found[group] = found.get(group, 0.0) + resources.get(resource, 0.0)
+    return found

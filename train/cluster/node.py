@@ -1,0 +1,72 @@
+"""One machine's part of `procsnake cluster`: `python -m train.cluster.node start --group learner`, with the token on its stdin.
+
+The token is never an argument, which everybody on the machine could read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+from pathlib import Path
+
+from envs.errors import ProcsnakeError
+from train.cluster import ray_node
+
+_NOWHERE = "192.0.2.1"
+"""An address for documentation; nothing is sent there."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Start or stop this machine's node. Prints its address."""
+    parser = argparse.ArgumentParser(prog="train.cluster.node")
+    parser.add_argument("action", choices=["start", "stop"])
+    parser.add_argument("--group", default="all")
+    parser.add_argument("--head", help="address of the head; without it this machine leads")
+    parser.add_argument("--address", help="this machine's own, if it has several")
+    options = parser.parse_args(arguments)
+    path = token_path()
+    if options.action == "stop":
+        ray_node.stop({})
+        path.unlink(missing_ok=True)
+        return 0
+    try:
+        keep_token(sys.stdin.read().strip(), path)
+        address = options.address or own_address(options.head)
+        ray_node.start(ray_node.token_environment(path), address=address, group=options.group, head=options.head)
+    except (ProcsnakeError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(address)
+    return 0
+
+
+def token_path() -> Path:
+    """Where the token of the cluster that this machine belongs to lies."""
+    return Path(os.environ.get("PROCSNAKE_HOME") or Path.home() / ".procsnake") / "cluster-token"
+
+
+def keep_token(token: str, path: Path) -> None:
+    """Write it so that only this user reads it."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+        file.write(token)
+    os.replace(part, path)
+
+
+def own_address(peer: str | None) -> str:
+    """The address that this machine has where it reaches `peer`; without one, where ssh reached it, or the world."""
+    called_at = os.environ.get("SSH_CONNECTION", "").split()[2:3]
+    if peer is None and called_at and ":" not in called_at[0]:
+        return called_at[0]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        # Of a datagram socket only the route is looked up.
+        any_socket.connect((peer or _NOWHERE, ray_node.PORT))
+        return any_socket.getsockname()[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""One machine's Ray node, started and stopped by Ray's own command, with its token authentication on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from train.cluster.hosts import ClusterError
+
+PORT = 6379
+_PLENTY = 1000.0
+_START_SECONDS, _STOP_SECONDS = 180.0, 30.0
+
+
+def token_environment(token_path: Path) -> dict[str, str]:
+    """What every process of Ray on every machine needs to be let in: `ray start --address` alone doesn't turn it on."""
+    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token_path)}
+
+
+def start_command(*, address: str, group: str, head: str | None) -> list[str]:
+    """Ray's command for a node at `address` that offers `group_<group>`; it joins `head`, or is the head if that is None."""
+    place = [f"--address={head}:{PORT}"] if head else ["--head", f"--port={PORT}", "--include-dashboard=false"]
+    resources = json.dumps({f"group_{group}": _PLENTY})
+    return ["start", *place, f"--node-ip-address={address}", "--disable-usage-stats", f"--resources={resources}"]
+
+
+def start(environment: Mapping[str, str], *, address: str, group: str, head: str | None = None) -> None:
+    """Start the node. Raises `ClusterError` with Ray's last words if it doesn't come up."""
+    try:
+        done = _ray(start_command(address=address, group=group, head=head), environment, _START_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise ClusterError(f"Ray did not start within {_START_SECONDS:.0f} s") from None
+    if done.returncode:
+        raise ClusterError(f"Ray did not start: {' '.join(done.stdout.split())[-600:]}")
+
+
+def stop(environment: Mapping[str, str]) -> None:
+    """Stop all of Ray on this machine, which is the run's own."""
+    # If that takes too long, the container goes away anyway.
+    with suppress(subprocess.TimeoutExpired):
+        _ray(["stop", "--force"], environment, _STOP_SECONDS)
+
+
+def _ray(arguments: list[str], environment: Mapping[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ray.scripts.scripts", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=seconds,
+        env={**os.environ, **environment},
+    )  # fmt: skip

@@ -1,0 +1,111 @@
+"""What follows from an experiment's `scale`: how many processes play and learn, and how much goes into a batch."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from train.cluster.scale import Heterogeneous, Homogeneous, Local, Single
+from train.config import APEXSettings, Experiment, PPOSettings
+
+_LEAST_STEPS = _LEAST_GAMES = 16
+_RUNNERS_A_SHARD = 16
+
+
+def sized(experiment: Experiment) -> Experiment:
+    """`experiment` with the processes, fragments and batches that its `scale` gives it; as it is if that is local.
+
+    An experiment's own values say what it was tuned for: PPO's batch stays as large as it was, by shorter fragments down to 16
+    steps, then by fewer games an env runner down to 16; from there on it grows, and the number of minibatches with it, so that
+    each keeps its size. Learning from replay, batches don't depend on how many play. Sizing what is sized changes nothing.
+    """
+    scale = experiment.scale
+    if isinstance(scale, Local):
+        return experiment
+    workers = scale.workers or scale.derived_workers[0]
+    learners, gpus_each = _learners(scale)
+    return with_workers(experiment, workers, num_learners=learners, num_gpus_per_learner=gpus_each)
+
+
+def with_workers(experiment: Experiment, workers: int, **learners: int) -> Experiment:
+    """`experiment` on so many env runners; `learners`: its fields about them, if they change, too."""
+    settings: Any = experiment.settings
+    changed: dict[str, Any] = {"num_env_runners": workers, **learners}
+    if isinstance(settings, PPOSettings):
+        changed |= _same_batch(experiment, settings, workers)
+    elif isinstance(settings, APEXSettings):
+        shards = max(settings.num_replay_shards, math.ceil(workers / _RUNNERS_A_SHARD))
+        changed["apex"] = dataclasses.replace(settings, num_replay_shards=shards)
+    return dataclasses.replace(experiment, **changed)
+
+
+def _same_batch(experiment: Experiment, settings: PPOSettings, workers: int) -> dict[str, Any]:
+    env = experiment.env
+    games = env.options.get("num_games", 1)
+    batch = max(1, experiment.num_env_runners) * settings.num_steps * games
+    steps = max(min(_LEAST_STEPS, settings.num_steps), math.ceil(batch / (games * workers)))
+    fewer = max(min(_LEAST_GAMES, games), math.ceil(batch / (steps * workers)))
+    if "num_games" in env.options and fewer < games:
+        env = dataclasses.replace(env, options={**env.options, "num_games": fewer})
+        games = fewer
+    minibatches = max(1, round(settings.num_minibatches * workers * steps * games / batch))
+    return {"env": env, "ppo": dataclasses.replace(settings, num_steps=steps, num_minibatches=minibatches)}
+
+
+def _learners(scale: Single | Homogeneous | Heterogeneous) -> tuple[int, int]:
+    """Processes that learn besides the main one, and GPUs of each. A single one learns in the main process."""
+    machines = scale.learner
+    several = machines.gpus or machines.count
+    return (several if several > 1 else 0), min(1, machines.gpus)
+
+
+def explain(experiment: Experiment) -> str:
+    """What `sized` makes of the experiment and why, a line each."""
+    scale, after = experiment.scale, sized(experiment)
+    if isinstance(scale, Local):
+        return (
+            f"scale      local: nothing is derived\n"
+            f"env runners {experiment.num_env_runners}, learners {experiment.num_learners}, as the experiment says"
+        )
+    reason = "scale.workers says so" if scale.workers else scale.derived_workers[1]
+    return "\n".join(f"{name:<12}{text}" for name, text in _lines(experiment, after, reason))
+
+
+def _lines(before: Experiment, after: Experiment, reason: str) -> list[tuple[str, str]]:
+    scale: Any = before.scale
+    lines = [("scale", _describe(scale)), ("env runners", f"{after.num_env_runners} = {reason}")]
+    gpus = f", with {after.num_gpus_per_learner} GPU each" if after.num_gpus_per_learner else " on the CPU"
+    learners = after.num_learners or "the main process"
+    lines.append(("learners", f"{learners} on {scale.learner.count} × {scale.learner.instance}{gpus}"))
+    games = after.env.options.get("num_games")
+    each = f" of {games} games" if games else ""
+    lines.append(("fragment", f"{after.settings.num_steps} steps{each} on every env runner{_tuned_for(before)}"))
+    return [*lines, ("batch", _batch(before, after))]
+
+
+def _tuned_for(before: Experiment) -> str:
+    if not isinstance(before.settings, PPOSettings):
+        return ", as the experiment says"
+    games, runners = before.env.options.get("num_games"), max(1, before.num_env_runners)
+    each = f" of {games} games" if games else ""
+    return f" (tuned for: {before.settings.num_steps} steps{each} on {runners})"
+
+
+def _describe(scale: Any) -> str:
+    if isinstance(scale, Heterogeneous):
+        learner, rollout = scale.learner, scale.rollout
+        how = "two jobs" if scale.mode == "two-jobs" else "one job, two groups"
+        return f"{learner.count} × {learner.instance} learn, {rollout.count} × {rollout.instance} play ({how})"
+    return f"{getattr(scale, 'count', 1)} × {scale.instance}, playing and learning"
+
+
+def _batch(before: Experiment, after: Experiment) -> str:
+    settings = after.settings
+    if isinstance(settings, PPOSettings):
+        old, new = (
+            max(1, one.num_env_runners) * one.ppo.num_steps * one.env.options.get("num_games", 1) for one in (before, after)
+        )
+        return f"{new} game steps an update (tuned for: {old}) in {settings.num_minibatches} minibatches"
+    source = f" from {settings.num_replay_shards} shard(s) of replay" if isinstance(settings, APEXSettings) else ""
+    return f"{settings.train_batch_size} decisions an update{source}; each is learned from {settings.replay_ratio:g} times"

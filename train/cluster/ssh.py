@@ -1,0 +1,106 @@
+"""A Ray cluster of a few plain machines, started and stopped over ssh. Each has procsnake installed, at the same place."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from train.cluster.hosts import ClusterError
+from train.cluster.scale import LEARNER, ROLLOUT
+
+_SECONDS = 240.0
+ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machines:
+    """Names as ssh takes them: host, user@host, or what ~/.ssh/config calls it."""
+
+    head: str
+    """It leads: training is started on it."""
+    workers: Sequence[str] = ()
+    """They play and learn, too."""
+    rollout: Sequence[str] = ()
+    """They play; if there are any, the others only learn."""
+    python: str = "python3"
+    """The Python on each that procsnake is installed for."""
+    head_address: str | None = None
+    """The head's address that the others reach it at, if it has several."""
+    ssh_options: Sequence[str] = field(default_factory=tuple)
+
+    def groups(self) -> list[tuple[str, str]]:
+        """(Machine, its group), the head first."""
+        others = LEARNER if self.rollout else ALL
+        return [(self.head, others), *((one, others) for one in self.workers), *((one, ROLLOUT) for one in self.rollout)]
+
+
+def up(machines: Machines, say: Callable[[str], None]) -> str:
+    """Start Ray on all, the head first, with a fresh token; returns the head's address.
+
+    Raises `ClusterError` that names the machine which failed; those that were started before it are stopped again.
+    """
+    token, started, head = secrets.token_hex(32), [], ""
+    try:
+        for machine, group in machines.groups():
+            started.append(machine)
+            address = call(start_command(machines, machine, group, head), token, machine)
+            say(f"{machine}: {group}, at {address}")
+            head = head or address
+    except ClusterError:
+        for machine in started:
+            subprocess.run(stop_command(machines, machine), capture_output=True, timeout=_SECONDS, check=False)
+        raise
+    return head
+
+
+def down(machines: Machines, say: Callable[[str], None]) -> None:
+    """Stop Ray on all, the head last. Raises `ClusterError` with the machines that could not be reached, after trying all."""
+    failed = []
+    for machine, _ in reversed(machines.groups()):
+        try:
+            call(stop_command(machines, machine), "", machine)
+            say(f"{machine}: stopped")
+        except ClusterError as error:
+            failed.append(str(error))
+    if failed:
+        raise ClusterError("; ".join(failed))
+
+
+def start_command(machines: Machines, machine: str, group: str, head: str) -> list[str]:
+    """ssh's arguments to start the node of `machine`; `head`: the head's address, empty if it is the head itself."""
+    arguments = ["start", "--group", group]
+    if head:
+        arguments += ["--head", head]
+    elif machines.head_address:
+        arguments += ["--address", machines.head_address]
+    return _ssh(machines, machine, arguments)
+
+
+def stop_command(machines: Machines, machine: str) -> list[str]:
+    """ssh's arguments to stop it."""
+    return _ssh(machines, machine, ["stop"])
+
+
+def call(command: Sequence[str], stdin: str, machine: str) -> str:
+    """Its last line of output. Raises `ClusterError` with what it said if it fails."""
+    try:
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except FileNotFoundError:
+        raise ClusterError("there is no ssh on this machine; install openssh-client") from None
+    except subprocess.TimeoutExpired:
+        raise ClusterError(f"{machine} did not answer within {_SECONDS:.0f} s") from None
+    if done.returncode:
+        reason = " ".join((done.stderr or done.stdout).split())[-400:] or f"exit code {done.returncode}"
+        raise ClusterError(f"{machine}: {reason}. Try it by hand: {shlex.join(command[:-1])} true")
+    return (done.stdout.splitlines() or [""])[-1]
+
+
+def _ssh(machines: Machines, machine: str, arguments: Sequence[str]) -> list[str]:
+    # A name that begins with a hyphen would be an option.
+    if machine.startswith("-"):
+        raise ClusterError(f"{machine!r} is no name of a machine")
+    remote = shlex.join([machines.python, "-m", "train.cluster.node", *arguments])
+    return ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", *machines.ssh_options, machine, remote]

@@ -1,0 +1,118 @@
+"""The user's AWS: clients, errors that say what to do, and where the things of a job are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from envs.errors import ConfigError, MissingDependencyError, ProcsnakeError
+
+_HINTS = {
+    "AccessDenied": "the credentials in use lack a permission; docs/sagemaker.md lists what is needed",
+    "ExpiredToken": "the credentials have expired; log in again (aws sso login)",
+    "ResourceLimitExceeded": "the account's quota for this instance type is used up; ask for more under Service Quotas",
+    "NoSuchBucket": "there is no such bucket; --bucket or --stack names it",
+    "ThrottlingException": "too many calls; try again in a minute",
+}
+
+
+class AWSError(ProcsnakeError):
+    """AWS refused a call or couldn't be reached."""
+
+
+@contextmanager
+def aws_errors(doing: str) -> Iterator[None]:
+    """Turn boto3's exceptions into one line."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except ClientError as error:
+        code = error.response["Error"]["Code"]
+        hint = next((hint for name, hint in _HINTS.items() if code.startswith(name)), "")
+        message = error.response["Error"].get("Message", "")
+        raise AWSError(". ".join(filter(None, (f"{doing}: {code}: {message}".rstrip("."), hint)))) from error
+    except BotoCoreError as error:
+        raise AWSError(f"{doing}: {error}. Are credentials and region set (aws configure), and is there a network?") from error
+
+
+@dataclass(frozen=True)
+class Account:
+    """Clients of one region."""
+
+    region: str
+
+    @classmethod
+    def of(cls, region: str | None) -> Account:
+        """`region`, or that of the environment. `ConfigError` if there is none, `MissingDependencyError` without boto3."""
+        try:
+            import boto3
+        except ImportError as error:
+            raise MissingDependencyError("boto3", feature="SageMaker", install="pip install 'procsnake[aws]'") from error
+        region = region or os.environ.get("AWS_REGION") or boto3.session.Session().region_name
+        if not region:
+            raise ConfigError("no AWS region is set; give one, e.g. --region eu-west-1, or run: aws configure")
+        return cls(region)
+
+    def _client(self, service: str) -> Any:
+        import boto3
+
+        return boto3.client(service, region_name=self.region)
+
+    @cached_property
+    def sagemaker(self) -> Any:
+        """Client."""
+        return self._client("sagemaker")
+
+    @cached_property
+    def s3(self) -> Any:
+        """Client."""
+        return self._client("s3")
+
+    @cached_property
+    def logs(self) -> Any:
+        """Client of CloudWatch Logs."""
+        return self._client("logs")
+
+    def outputs(self, stack: str) -> dict[str, str]:
+        """The outputs of a CloudFormation stack."""
+        with aws_errors(f"reading the stack {stack}"):
+            (found,) = self._client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+        return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """What a job needs to exist beforehand; train/sagemaker/stack.yaml makes it all."""
+
+    role: str
+    image: str
+    bucket: str
+    subnets: Sequence[str] = ()
+    security_groups: Sequence[str] = ()
+
+    @classmethod
+    def find(cls, account: Account, given: dict[str, str | None], stack: str | None) -> Places:
+        """As `given`, the rest from environment variables (PROCSNAKE_ROLE, …) or the stack's outputs.
+
+        Raises `ConfigError` that names what is missing.
+        """
+        outputs = account.outputs(stack) if stack else {}
+        found = {
+            name: given.get(name) or os.environ.get(f"PROCSNAKE_{name.upper()}") or outputs.get(output, "")
+            for name, output in _OUTPUTS.items()
+        }
+        if missing := [name for name in ("role", "image", "bucket") if not found[name]]:
+            options = ", ".join(f"--{name}" for name in missing)
+            raise ConfigError(f"a job needs {' and '.join(missing)}: give {options}, or --stack NAME, whose outputs name them")
+        lists = {name: tuple(filter(None, found[name].split(","))) for name in ("subnets", "security_groups")}
+        return cls(role=found["role"], image=found["image"], bucket=found["bucket"], **lists)
+
+
+_OUTPUTS = {
+    "role": "TrainingRole", "image": "Image", "bucket": "Bucket", "subnets": "Subnets", "security_groups": "SecurityGroups",
+}  # fmt: skip

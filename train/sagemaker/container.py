@@ -1,0 +1,68 @@
+"""What SageMaker puts into a container and expects from it, under /opt/ml."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from train.cluster.hosts import ClusterError
+from train.sagemaker.job import CODE, TOKEN
+
+_LONGEST_REASON = 1024
+
+
+@dataclass(frozen=True)
+class Container:
+    """The folders and files of the contract."""
+
+    root: Path = Path("/opt/ml")
+
+    @classmethod
+    def here(cls) -> Container:
+        """This one; `SM_BASE_DIR` moves it."""
+        return cls(Path(os.environ.get("SM_BASE_DIR", "/opt/ml")))
+
+    @property
+    def checkpoints(self) -> Path:
+        """Kept in S3 while the job runs, and put back before it goes on."""
+        return self.root / "checkpoints"
+
+    @property
+    def model(self) -> Path:
+        """Becomes model.tar.gz."""
+        return self.root / "model"
+
+    @property
+    def code(self) -> Path:
+        """Where the source that the job carries is unpacked."""
+        return self.root / CODE
+
+    @property
+    def token(self) -> Path:
+        """The secret that the machines of a job share."""
+        return self.root / "input" / "data" / TOKEN / TOKEN
+
+    def resource_config(self) -> dict[str, Any]:
+        """The machines of the job. Raises `ClusterError` if the file can't be read."""
+        return self._config("resourceconfig.json")
+
+    def hyperparameters(self) -> dict[str, str]:
+        """Encoded, as they were sent. Raises `ClusterError` if the file can't be read."""
+        return self._config("hyperparameters.json")
+
+    def fail(self, reason: str) -> None:
+        """Leave the reason where SageMaker finds it. Its end says most."""
+        output = self.root / "output"
+        output.mkdir(parents=True, exist_ok=True)
+        encoded = reason.encode()[-_LONGEST_REASON:]
+        (output / "failure").write_text(encoded.decode(errors="ignore"), encoding="utf-8")
+
+    def _config(self, name: str) -> dict[str, Any]:
+        path = self.root / "input" / "config" / name
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ClusterError(f"{path} can't be read: {error}") from error

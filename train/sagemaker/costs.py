@@ -1,0 +1,74 @@
+"""What a job cost: billed seconds by instances, the saving of spot, and money at prices that the user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envs.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Bill:
+    """Of one job, as SageMaker describes it."""
+
+    instances: tuple[tuple[str, int], ...]
+    """(Type, count) of each group."""
+    billed_seconds: int
+    """Each instance is billed for so long."""
+    training_seconds: int
+    """How long it trained; spot is billed for less."""
+
+    @classmethod
+    def of(cls, described: Mapping[str, Any]) -> Bill | None:
+        """None while SageMaker doesn't say."""
+        if "BillableTimeInSeconds" not in described:
+            return None
+        resources = described["ResourceConfig"]
+        groups = resources.get("InstanceGroups") or [resources]
+        instances = tuple((group["InstanceType"], group["InstanceCount"]) for group in groups)
+        return cls(instances, described["BillableTimeInSeconds"], described.get("TrainingTimeInSeconds", 0))
+
+    @property
+    def saving(self) -> float:
+        """The part that spot saved, 0..1."""
+        return 1 - self.billed_seconds / self.training_seconds if self.training_seconds else 0.0
+
+    def cost(self, prices: Mapping[str, float]) -> float | None:
+        """At prices an hour by instance type; None if one isn't given."""
+        if any(kind not in prices for kind, _ in self.instances):
+            return None
+        return sum(count * prices[kind] for kind, count in self.instances) * self.billed_seconds / 3600
+
+
+def parse_prices(texts: Sequence[str]) -> dict[str, float]:
+    """ "ml.g5.xlarge=1.41" for each. Raises `ConfigError` for any other form."""
+    prices = {}
+    for text in texts:
+        kind, _, price = text.partition("=")
+        try:
+            prices[kind] = float(price)
+        except ValueError:
+            raise ConfigError(f"price {text!r} is not of the form INSTANCE=DOLLARS an hour, e.g. ml.g5.xlarge=1.41") from None
+    return prices
+
+
+def bill_lines(described: Sequence[Mapping[str, Any]], prices: Mapping[str, float]) -> list[str]:
+    """What to tell about the jobs of a run, a line each, and the sum."""
+    lines, total = [], 0.0
+    for one in described:
+        bill = Bill.of(one)
+        if bill is None:
+            continue
+        machines = " + ".join(f"{count} × {kind}" for kind, count in bill.instances)
+        line = f"{one['TrainingJobName']}: {machines}, {bill.billed_seconds} s billed of {bill.training_seconds} s"
+        line += f", {bill.saving:.0%} saved by spot" if one.get("EnableManagedSpotTraining") else ""
+        cost = bill.cost(prices)
+        lines.append(line + (f", ${cost:.2f}" if cost is not None else ""))
+        total += cost or 0.0
+    if lines and not total:
+        lines.append("what that costs depends on region and day: --price INSTANCE=DOLLARS an hour works it out")
+    if len(lines) > 1 and total:
+        lines.append(f"together ${total:.2f}")
+    return lines

@@ -1,0 +1,66 @@
+"""What a container of a training job runs: `python -m train.sagemaker.entry train`, on every machine.
+
+Exit code 0 is success; anything else fails the job, with /opt/ml/output/failure as its reason.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+
+from envs.errors import ProcsnakeError
+from train.cluster.hosts import from_resource_config
+from train.cluster.launcher import Launch, launch
+from train.cluster.scale import LEARNER, ROLLOUT
+from train.sagemaker.container import Container
+from train.sagemaker.hyperparameters import Meeting, Task
+from train.sagemaker.meeting_point import S3MeetingPoint
+
+_FAILED = 1
+
+
+def main(arguments: list[str]) -> int:
+    """SageMaker calls training containers with "train". Returns the exit code."""
+    if arguments != ["train"]:
+        print(f"this image trains; it can't {' '.join(arguments) or 'do nothing'}. Call it with: train", file=sys.stderr)
+        return 2
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    container = Container.here()
+    try:
+        return launch(plan(container), stop)
+    except ProcsnakeError as error:
+        print(f"procsnake: {error}", file=sys.stderr, flush=True)
+        container.fail(str(error))
+        return _FAILED
+
+
+def plan(container: Container) -> Launch:
+    """This machine's part, by what SageMaker put into the container. Raises `ProcsnakeError` for what can't be."""
+    meeting = Task.from_hyperparameters(container.hyperparameters()).meeting
+    config = container.resource_config()
+    patience = {name: float(os.environ[key]) for name, key in _PATIENCE.items() if key in os.environ}
+    return Launch(
+        hosts=from_resource_config(config, head_group=LEARNER, only_group=_group(meeting)),
+        token_path=container.token,
+        command=(sys.executable, "-m", "train.sagemaker.trainer"),
+        guests=meeting.num_secondary if meeting and meeting.is_primary else 0,
+        meeting=S3MeetingPoint(meeting) if meeting else None,
+        is_guest=meeting is not None and not meeting.is_primary,
+        **patience,
+    )
+
+
+_PATIENCE = {"join_seconds": "PROCSNAKE_JOIN_SECONDS", "grace_seconds": "PROCSNAKE_GRACE_SECONDS"}
+
+
+def _group(meeting: Meeting | None) -> str:
+    if meeting is None:
+        return "all"
+    return LEARNER if meeting.is_primary else ROLLOUT
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

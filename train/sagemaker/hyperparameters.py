@@ -1,0 +1,113 @@
+"""Overrides of an experiment as a job's hyperparameters and back, with the names that the original kits used understood."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from envs.errors import ConfigError
+from train.sagemaker.original_names import translate
+
+EXPERIMENT = "experiment"
+"""Hyperparameter: name of an experiment, or a YAML file in the source that the job carries."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """How two jobs find each other. The names of its hyperparameters are the original kits'."""
+
+    is_primary: bool
+    """This job learns and leads; otherwise it only plays."""
+    num_secondary: int
+    """Instances of the job that plays."""
+    bucket: str
+    prefix: str
+    region: str
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """As they are sent, before encoding."""
+        return {
+            "rl_cluster_type": "primary" if self.is_primary else "secondary",
+            "rl_num_instances_secondary": self.num_secondary,
+            "s3_bucket": self.bucket,
+            "s3_prefix": self.prefix,
+            "aws_region": self.region,
+        }
+
+    @classmethod
+    def from_hyperparameters(cls, values: dict[str, Any]) -> Meeting | None:
+        """Takes its own out of decoded `values`; None if they name no role. Raises `ConfigError` if some are missing."""
+        names = ("rl_cluster_type", "rl_num_instances_secondary", "s3_bucket", "s3_prefix", "aws_region")
+        found = {name: values.pop(name) for name in names if name in values}
+        if "rl_cluster_type" not in found:
+            return None
+        if missing := [name for name in names if name not in found]:
+            raise ConfigError(f"rl_cluster_type is given, but not {', '.join(missing)}; two jobs need {', '.join(names)}")
+        if found["rl_cluster_type"] not in ("primary", "secondary"):
+            raise ConfigError(f"rl_cluster_type is {found['rl_cluster_type']!r}; it must be primary or secondary")
+        try:
+            count = int(found["rl_num_instances_secondary"])
+        except ValueError:
+            raise ConfigError(f"rl_num_instances_secondary is {found['rl_num_instances_secondary']!r}, no number") from None
+        return cls(found["rl_cluster_type"] == "primary", count, *(str(found[name]) for name in names[2:]))
+
+
+def encode(value: Any) -> str:
+    """As a hyperparameter's value: strings as they are unless they would be read as something else, all else as JSON."""
+    if isinstance(value, str) and decode(value) == value:
+        return value
+    return json.dumps(value)
+
+
+def decode(text: str) -> Any:
+    """The value that a hyperparameter means: JSON (version 1 and 2 of the SDK quote strings), else the text (version 3)."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def encode_overrides(experiment: str, overrides: Iterable[str]) -> dict[str, str]:
+    """Hyperparameters of an experiment with "dotted.key=value" overrides. Raises `ConfigError` for what isn't of that form."""
+    hyperparameters = {EXPERIMENT: encode(experiment)}
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"override {override!r} is not of the form key=value, e.g. ppo.learning_rate=3e-4")
+        try:
+            hyperparameters[key] = encode(yaml.safe_load(text))
+        except yaml.YAMLError as error:
+            raise ConfigError(f"override {override!r}: the value is not YAML ({' '.join(str(error).split())})") from error
+    return hyperparameters
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a job is to do."""
+
+    experiment: str
+    """Name or file."""
+    overrides: list[str]
+    """For `Experiment.load`."""
+    meeting: Meeting | None
+    notes: list[str]
+    """Names of the original kits that mean nothing here, and why, a line each."""
+
+    @classmethod
+    def from_hyperparameters(cls, hyperparameters: Mapping[str, str]) -> Task:
+        """Read what `encode_overrides`, the SDKs or the original kits' estimators send.
+
+        Raises `UnknownNameError` for `rl.…` names that the kits didn't have, `ConfigError` for values they can't have.
+        """
+        values = {name: decode(text) for name, text in hyperparameters.items()}
+        meeting = Meeting.from_hyperparameters(values)
+        values = {name: value for name, value in values.items() if not name.startswith(("sagemaker_", "_tuning"))}
+        experiment = str(values.pop(EXPERIMENT, ""))
+        values, notes = translate(values)
+        if not experiment:
+            raise ConfigError("no hyperparameter names the experiment; give one, e.g. experiment=battlesnake-ppo")
+        return cls(experiment, [f"{key}={json.dumps(value)}" for key, value in values.items()], meeting, notes)

@@ -1,0 +1,173 @@
+"""The life of a job: made, started, resumed, stopped, listed, and its run brought home."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from train.run_folder import CONFIG, RunError, disk_errors
+from train.sagemaker.account import Account, AWSError, aws_errors
+from train.sagemaker.following import ENDINGS, describe
+from train.sagemaker.hyperparameters import decode
+from train.sagemaker.job import CODE, SECOND_JOB, TOKEN, Job, requests, resumed_requests
+from train.sagemaker.request_rules import check_requests
+from train.sagemaker.source import ARCHIVE
+
+PREFIX = "procsnake-"
+"""Names of jobs begin with it."""
+_LONGEST_STEM = 20
+
+Say = Callable[[str], None]
+
+
+def job_name(experiment: str) -> str:
+    """A new name for a job of that experiment: at most 46 characters, unique by the second."""
+    stem = re.sub(r"[^a-zA-Z0-9]+", "-", experiment)[:_LONGEST_STEM].strip("-")
+    return f"{PREFIX}{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def start(account: Account, job: Job, source: bytes, say: Say) -> list[str]:
+    """Upload source and token and create the job, or both; returns their names. Raises `RequestError`, `AWSError`."""
+    asked = requests(job)
+    check_requests(asked)
+    with aws_errors(f"uploading to {job.place}"):
+        account.s3.put_object(Bucket=job.bucket, Key=f"{job.key}/{CODE}/{ARCHIVE}", Body=source)
+    say(f"uploaded {len(source) / 2**20:.1f} MiB of source to {job.place}/{CODE}/")
+    _write_token(account, job.bucket, f"{job.key}/{TOKEN}/{TOKEN}")
+    return _create(account, asked, say)
+
+
+def resume(account: Account, name: str, say: Say) -> list[str]:
+    """Start a job that goes on from the checkpoints of `name`, which must have ended; returns the names of the new jobs."""
+    old = [describe(account, one) for one in together(account, name)]
+    running = [one["TrainingJobName"] for one in old if one["TrainingJobStatus"] not in ENDINGS]
+    if running:
+        raise AWSError(f"{' and '.join(running)} still runs; it goes on by itself after a spot interruption. To end it: "
+                       f"procsnake job stop {name}")  # fmt: skip
+    fresh = _next_name(name)
+    bucket, key = _split(_token_uri(old[0]))
+    token_key = f"{key.rstrip('/').removesuffix(f'/{TOKEN}')}/{fresh}/{TOKEN}"
+    asked = resumed_requests(old, fresh, f"s3://{bucket}/{token_key}/")
+    check_requests(asked)
+    _write_token(account, bucket, f"{token_key}/{TOKEN}")
+    return _create(account, asked, say)
+
+
+def stop(account: Account, name: str, say: Say) -> None:
+    """Ask the job, or both, to save and end: SIGTERM, and after two minutes the end."""
+    for one in together(account, name):
+        if describe(account, one)["TrainingJobStatus"] in ENDINGS:
+            say(f"{one} has already ended")
+            continue
+        with aws_errors(f"stopping {one}"):
+            account.sagemaker.stop_training_job(TrainingJobName=one)
+        say(f"{one} is asked to save and end")
+
+
+def recent(account: Account, count: int = 20) -> list[dict[str, Any]]:
+    """Summaries of the newest jobs of procsnake in the account."""
+    with aws_errors("listing jobs"):
+        pages = account.sagemaker.get_paginator("list_training_jobs").paginate(
+            NameContains=PREFIX, SortBy="CreationTime", SortOrder="Descending", PaginationConfig={"MaxItems": count}
+        )
+        return [job for page in pages for job in page["TrainingJobSummaries"]]
+
+
+def together(account: Account, name: str) -> list[str]:
+    """`name`, and the job that plays for it if there is one."""
+    role = decode(describe(account, name).get("HyperParameters", {}).get("rl_cluster_type", ""))
+    return [name, name + SECOND_JOB] if role == "primary" else [name]
+
+
+def forget_token(account: Account, described: dict[str, Any]) -> None:
+    """Remove the secret of a job that has ended."""
+    bucket, key = _split(_token_uri(described))
+    with aws_errors("removing the job's token"):
+        account.s3.delete_object(Bucket=bucket, Key=f"{key.rstrip('/')}/{TOKEN}")
+
+
+def download(account: Account, described: dict[str, Any], runs: str | os.PathLike[str]) -> Path:
+    """Bring the job's run home as a folder under `runs`, as a local run has it; one that is there is replaced.
+
+    Raises `RunError` if the job has left none, `AWSError`.
+    """
+    place = described.get("CheckpointConfig", {}).get("S3Uri", "")
+    if not place:
+        raise RunError(f"{described['TrainingJobName']} keeps no run; the job that learns does")
+    bucket, prefix = _split(place)
+    objects = _objects(account, bucket, f"{prefix.rstrip('/')}/")
+    run = max((path.parts[0] for path in objects if path.parts[1:] == (CONFIG,)), default=None)
+    if run is None:
+        raise RunError(f"there is no run at {place}; the job ended before it began to train. Its reason: procsnake job follow")
+    with disk_errors(Path(runs)):
+        target = Path(runs) / run
+        part = target.with_name(f".{run}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        for path, key in objects.items():
+            if path.parts[0] == run:
+                _fetch(account, bucket, key, part.joinpath(*path.parts[1:]))
+        shutil.rmtree(target, ignore_errors=True)
+        os.replace(part, target)
+    return target
+
+
+def _fetch(account: Account, bucket: str, key: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with aws_errors(f"downloading s3://{bucket}/{key}"):
+        account.s3.download_file(bucket, key, str(path))
+
+
+def _objects(account: Account, bucket: str, prefix: str) -> dict[PurePosixPath, str]:
+    """Keys by what they are called below `prefix`, without what a killed session left half-written."""
+    found = {}
+    with aws_errors(f"listing s3://{bucket}/{prefix}"):
+        for page in account.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+            for one in page.get("Contents", []):
+                path = PurePosixPath(one["Key"].removeprefix(prefix))
+                if path.parts and not path.is_absolute() and not any(part.startswith(".") for part in path.parts):
+                    found[path] = one["Key"]
+    return found
+
+
+def _create(account: Account, asked: Sequence[dict[str, Any]], say: Say) -> list[str]:
+    created: list[str] = []
+    try:
+        for request in asked:
+            with aws_errors(f"creating {request['TrainingJobName']}"):
+                account.sagemaker.create_training_job(**request)
+            created.append(request["TrainingJobName"])
+            say(f"created {created[-1]}")
+    except AWSError:
+        # One of two alone would wait for the other, and be paid for.
+        for name in created:
+            account.sagemaker.stop_training_job(TrainingJobName=name)
+        raise
+    return created
+
+
+def _write_token(account: Account, bucket: str, key: str) -> None:
+    with aws_errors(f"writing the token to s3://{bucket}/{key}"):
+        account.s3.put_object(Bucket=bucket, Key=key, Body=secrets.token_hex(32).encode(), ServerSideEncryption="AES256")
+
+
+def _token_uri(described: dict[str, Any]) -> str:
+    for given in described.get("InputDataConfig", []):
+        if given["ChannelName"] == TOKEN:
+            return given["DataSource"]["S3DataSource"]["S3Uri"]
+    raise AWSError(f"{described['TrainingJobName']} is no job of procsnake: it has no channel {TOKEN!r}")
+
+
+def _split(uri: str) -> tuple[str, str]:
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    return bucket, key
+
+
+def _next_name(name: str) -> str:
+    match = re.fullmatch(r"(.*)-r(\d+)", name)
+    return f"{match[1]}-r{int(match[2]) + 1}" if match else f"{name}-r2"

@@ -1,0 +1,47 @@
+"""Where two jobs find each other: an object in S3 that holds the head's address while it leads."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from train.cluster.hosts import ClusterError
+from train.sagemaker.hyperparameters import Meeting
+
+_NAME = "head.json"
+
+
+class S3MeetingPoint:
+    """A `train.cluster.launcher.MeetingPoint`. Network errors are `OSError`s, which are waited out; others `ClusterError`s."""
+
+    def __init__(self, meeting: Meeting) -> None:
+        import boto3
+
+        self._client = boto3.client("s3", region_name=meeting.region)
+        self._place = {"Bucket": meeting.bucket, "Key": f"{meeting.prefix.strip('/')}/{_NAME}"}
+
+    def publish(self, address: str) -> None:
+        """Leave the address there."""
+        self._call("put_object", Body=json.dumps({"address": address}).encode())
+
+    def look(self) -> str | None:
+        """What was left there, if anything."""
+        found = self._call("get_object")
+        return json.loads(found["Body"].read())["address"] if found else None
+
+    def clear(self) -> None:
+        """Take it away."""
+        self._call("delete_object")
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            return getattr(self._client, operation)(**self._place, **arguments)
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "NoSuchKey":
+                return None
+            where = f"s3://{self._place['Bucket']}/{self._place['Key']}"
+            raise ClusterError(f"the jobs can't meet at {where}: {error}. Does the job's role allow it?") from error
+        except BotoCoreError as error:
+            raise ConnectionError(str(error)) from error

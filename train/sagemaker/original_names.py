@@ -1,0 +1,150 @@
+"""The hyperparameters of the original SageMaker kits (`rl.training.config.num_workers`, …) as overrides of an experiment.
+
+They are RLlib's names of 2020 under `rl.training`. What has no counterpart is named in a note rather than dropped silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from envs.errors import ConfigError, UnknownNameError
+
+_ROOT = "rl.training."
+_EVERYWHERE = {
+    "stop.timesteps_total": "budget.total_agent_steps",
+    "config.num_workers": "num_env_runners",
+    "config.num_envs_per_worker": "env.options.num_games",
+    "config.seed": "seed",
+    "config.env_config.rand_seed": "seed",
+}
+_BY_ALGORITHM = {
+    "config.lr": "learning_rate",
+    "config.gamma": "gamma",
+    "config.rollout_fragment_length": "num_steps",
+    "config.sample_batch_size": "num_steps",
+    "config.grad_clip": "max_grad_norm",
+}
+_OF_PPO = {
+    "config.lambda": "gae_lambda",
+    "config.clip_param": "clip_coef",
+    "config.vf_loss_coeff": "vf_coef",
+    "config.entropy_coeff": "ent_coef",
+    "config.num_sgd_iter": "num_epochs",
+    "config.kl_coeff": "kl_coef",
+    "config.kl_target": "kl_target",
+}
+_OF_Q = {
+    "config.train_batch_size": "train_batch_size",
+    "config.buffer_size": "replay_capacity",
+    "config.learning_starts": "learning_starts",
+    "config.n_step": "n_step",
+    "config.num_atoms": "num_atoms",
+    "config.v_min": "v_min",
+    "config.v_max": "v_max",
+    "config.dueling": "dueling",
+    "config.double_q": "double_q",
+    "config.noisy": "noisy",
+    "config.sigma0": "sigma0",
+    "config.adam_epsilon": "adam_epsilon",
+    "config.prioritized_replay_alpha": "priority_alpha",
+    "config.prioritized_replay_beta": "priority_beta",
+    "config.optimizer.num_replay_buffer_shards": "num_replay_shards",
+}
+_UNUSED = {
+    "env": "the experiment names its world",
+    "checkpoint_freq": "checkpoints go by time: checkpoints.every_minutes",
+    "checkpoint_at_end": "every run saves at its end",
+    "local_dir": "runs lie where SageMaker keeps checkpoints",
+    "config.vf_clip_param": "it is clipped by ppo.clip_vloss, if at all",
+    "config.num_gpus": "it follows from the instances",
+    "config.num_cpus_per_worker": "each env runner has one",
+    "config.num_gpus_per_worker": "env runners play on the CPU",
+    "config.batch_mode": "rollouts are cut at their length",
+    "config.observation_filter": "networks scale what they see themselves",
+    "config.monitor": "replays are files of their own",
+    "config.use_pytorch": "it is always torch",
+    "config.framework": "it is always torch",
+    "config.eager": "it is always torch",
+    "config.ignore_worker_failures": "env runners that die are restarted",
+    "config.timesteps_per_iteration": "an iteration is a rollout",
+    "config.target_network_update_freq": "here it counts updates, not steps: target_update_freq",
+    "config.multiagent": "one network plays all snakes",
+    "config.model": "networks have their own names: network.name, network.options",
+    "stop.training_iteration": "budgets are steps or minutes: rl.training.stop.timesteps_total",
+}
+_ALGORITHMS = {"PPO": "ppo", "DQN": "dqn", "APEX": "apex"}
+
+
+def translate(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """(Overrides, notes on what isn't used) for decoded hyperparameters; names that aren't the kits' stay as they are.
+
+    Raises `UnknownNameError` for `rl.…` names that they didn't have either.
+    """
+    theirs = {name.removeprefix(_ROOT): value for name, value in values.items() if name.startswith("rl.")}
+    ours = {name: value for name, value in values.items() if not name.startswith("rl.")}
+    algorithm = _algorithm(theirs.pop("run", None), ours)
+    overrides, notes = dict(ours), []
+    if algorithm:
+        overrides["algorithm"] = algorithm
+    if levels := _levels(theirs):
+        overrides["env.options.levels"] = levels
+    batch = (theirs.pop("config.train_batch_size", None), theirs.pop("config.sgd_minibatch_size", None))
+    if algorithm in ("dqn", "apex") and batch[0] is not None:
+        theirs["config.train_batch_size"] = batch[0]
+    elif batch[0] and batch[1]:
+        overrides["ppo.num_minibatches"] = max(1, round(_number(batch[0]) / _number(batch[1])))
+    elif any(batch):
+        notes.append("rl.training.config.train_batch_size and sgd_minibatch_size mean something only together; neither is used")
+    for name, value in theirs.items():
+        if (reason := _reason_not_used(name)) is not None:
+            notes.append(f"{_ROOT}{name} is not used: {reason}")
+        else:
+            overrides |= _translated(name, value, algorithm or "ppo")
+    return overrides, notes
+
+
+def _algorithm(run: Any, ours: Mapping[str, Any]) -> str | None:
+    if run is None:
+        return ours.get("algorithm")
+    if run not in _ALGORITHMS:
+        raise UnknownNameError(f"{_ROOT}run", str(run), _ALGORITHMS)
+    return _ALGORITHMS[run]
+
+
+def _levels(theirs: dict[str, Any]) -> str | None:
+    """Takes Procgen's choice of levels out of `theirs`. A number of 0 stood for all."""
+    num, start = (theirs.pop(f"config.env_config.{name}", None) for name in ("num_levels", "start_level"))
+    if num is None and start is None:
+        return None
+    return f"{int(_number(start or 0))}:{int(_number(num))}" if num else "all"
+
+
+def _reason_not_used(name: str) -> str | None:
+    return next((reason for unused, reason in _UNUSED.items() if name == unused or name.startswith(f"{unused}.")), None)
+
+
+def _translated(name: str, value: Any, algorithm: str) -> dict[str, Any]:
+    if name == "stop.time_total_s":
+        return {"budget.max_minutes": _number(value) / 60}
+    if name == "stop.episode_reward_mean":
+        return {"stop.metric": "episode_return_mean", "stop.at_least": value}
+    if name == "config.env_config.env_name":
+        return {"env.name": f"procgen/{value}"}
+    if name in _EVERYWHERE:
+        return {_EVERYWHERE[name]: value}
+    if name.startswith("config.env_config."):
+        return {f"env.options.{name.removeprefix('config.env_config.')}": value}
+    sections = _BY_ALGORITHM | (_OF_PPO if algorithm == "ppo" else _OF_Q)
+    if name not in sections:
+        known = [*_EVERYWHERE, *sections, *_UNUSED, "run", "stop.time_total_s", "stop.episode_reward_mean"]
+        hint = f"These are the original kits' names for {algorithm}."
+        raise UnknownNameError("hyperparameter", f"{_ROOT}{name}", [f"{_ROOT}{one}" for one in known], hint=hint)
+    return {f"{algorithm}.{sections[name]}": value}
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ConfigError(f"hyperparameter value {value!r} is no number") from None

@@ -1,0 +1,112 @@
+"""Checks of a request before it is sent: by botocore's own model of the service, and by rules that the model doesn't hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from envs.errors import MissingDependencyError, ProcsnakeError
+
+
+class RequestError(ProcsnakeError):
+    """A request that SageMaker would refuse, or that would not do what was asked for."""
+
+
+def check_requests(requests: Sequence[Mapping[str, Any]]) -> None:
+    """Raise `RequestError` that names everything that is wrong with requests of `CreateTrainingJob`; two are two that meet."""
+    faults = [fault for request in requests for fault in (*model_faults(request), *_rule_faults(request))]
+    faults += list(_pair_faults(requests)) if len(requests) == 2 else []
+    if faults:
+        raise RequestError(f"this job can't be asked for: {'; '.join(dict.fromkeys(faults))}")
+
+
+@cache
+def _input_shape(operation: str) -> Any:
+    try:
+        import botocore.session
+    except ImportError as error:
+        raise MissingDependencyError("boto3", feature="SageMaker", install="pip install 'procsnake[aws]'") from error
+    return botocore.session.get_session().get_service_model("sagemaker").operation_model(operation).input_shape
+
+
+def model_faults(request: Mapping[str, Any], operation: str = "CreateTrainingJob") -> list[str]:
+    """What contradicts the service's model: types and required members, and, which boto3 itself leaves out, choices, patterns
+    and limits of lengths and numbers.
+    """
+    from botocore.validate import ParamValidator
+
+    shape = _input_shape(operation)
+    report = ParamValidator().validate(request, shape).generate_report().splitlines()
+    return [*filter(None, report), *_limits(request, shape, "")]
+
+
+def _limits(value: Any, shape: Any, path: str) -> Iterator[str]:
+    kind, name = shape.type_name, path.lstrip(".")
+    if kind == "structure" and isinstance(value, Mapping):
+        for key in value.keys() & shape.members.keys():
+            yield from _limits(value[key], shape.members[key], f"{path}.{key}")
+    elif kind == "list" and isinstance(value, list | tuple):
+        yield from _outside(len(value), shape, f"{name} has {len(value)} items")
+        for k, item in enumerate(value):
+            yield from _limits(item, shape.member, f"{path}[{k}]")
+    elif kind == "map" and isinstance(value, Mapping):
+        yield from _outside(len(value), shape, f"{name} has {len(value)} entries")
+        for key, item in value.items():
+            yield from _limits(key, shape.key, f"{path} (the name {key!r})")
+            yield from _limits(item, shape.value, f"{path}.{key}")
+    elif kind == "string" and isinstance(value, str):
+        yield from _text_faults(value, shape, name)
+    elif kind in ("integer", "long", "float", "double") and isinstance(value, int | float):
+        yield from _outside(value, shape, f"{name} is {value}")
+
+
+def _text_faults(value: str, shape: Any, name: str) -> Iterator[str]:
+    if shape.enum and value not in shape.enum:
+        yield f"{name} is {value!r}, which SageMaker doesn't offer"
+    yield from _outside(len(value), shape, f"{name} has {len(value)} characters")
+    pattern = shape.metadata.get("pattern")
+    # Python has no classes of Unicode characters, \p{L} and the like, which the patterns of tags are made of.
+    if pattern and r"\p" not in pattern and not re.fullmatch(pattern, value):
+        yield f"{name} is {value!r}, which is not of the form {pattern}"
+
+
+def _outside(number: float, shape: Any, text: str) -> Iterator[str]:
+    least, most = shape.metadata.get("min"), shape.metadata.get("max")
+    if least is not None and number < least:
+        yield f"{text}; at least {least} are needed"
+    if most is not None and number > most:
+        yield f"{text}; at most {most} are allowed"
+
+
+def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
+    """What the service refuses though its model allows it (AWS's documentation and error messages)."""
+    resources, stopping = request.get("ResourceConfig", {}), request.get("StoppingCondition", {})
+    spot, wait = request.get("EnableManagedSpotTraining", False), stopping.get("MaxWaitTimeInSeconds")
+    if ("InstanceGroups" in resources) == ("InstanceType" in resources or "InstanceCount" in resources):
+        yield "ResourceConfig needs either InstanceGroups or InstanceType with InstanceCount"
+    groups = [group.get("InstanceGroupName") for group in resources.get("InstanceGroups", [])]
+    if len(set(groups)) < len(groups):
+        yield f"two instance groups have the same name: {groups}"
+    if "KeepAlivePeriodInSeconds" in resources and ("InstanceGroups" in resources or spot):
+        yield "a warm pool (KeepAlivePeriodInSeconds) goes neither with instance groups nor with spot"
+    if spot and (wait is None or wait < stopping.get("MaxRuntimeInSeconds", 0)):
+        yield f"spot needs MaxWaitTimeInSeconds of at least MaxRuntimeInSeconds, but it is {wait}"
+    if not spot and wait is not None:
+        yield "MaxWaitTimeInSeconds goes with spot only"
+    if spot and "CheckpointConfig" not in request:
+        yield "spot without CheckpointConfig would begin from nothing after an interruption"
+    if len(request.get("HyperParameters", {})) > 100:
+        yield "more than 100 hyperparameters"
+    # A key of AWS, or of a service that runs are logged to.
+    if re.search(r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|(?i:secret_access_key|api_key|password)", json.dumps(request, default=str)):
+        yield "there seems to be a secret in it; requests are shown to everyone who may see the job"
+
+
+def _pair_faults(requests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if any("VpcConfig" not in request for request in requests):
+        yield "two jobs reach each other only in one VPC; give --subnets and --security-groups, or --stack"
+    if any(request.get("EnableManagedSpotTraining") for request in requests):
+        yield "two jobs don't go with spot: when one is interrupted, the other fails, and nothing starts it again; use one job"

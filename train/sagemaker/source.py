@@ -1,0 +1,57 @@
+"""The source that a job carries: procsnake itself, as it is here, the experiment, and what the user adds."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from envs.errors import ConfigError
+
+ARCHIVE, EXPERIMENT_FILE = "source.tar.gz", "experiment.yaml"
+_ROOT = Path(__file__).parents[2]
+_FLOORS = ("envs", "agents", "train")
+_LEFT_OUT = ("__pycache__", "node_modules")
+_SECRETS = (".pem", ".key", ".p12", ".env", "credentials", "id_rsa", "id_ed25519")
+_MOST_BYTES = 50 * 2**20
+
+
+def pack(experiment: str, include: Iterable[str | Path] = ()) -> bytes:
+    """A tar.gz with procsnake's packages, `experiment` (YAML) and the files and folders of `include` at its top.
+
+    The same input gives the same bytes. Hidden files are left out. Raises `ConfigError` for what isn't there, looks like a
+    secret, or is larger than 50 MiB in all.
+    """
+    files = {f"{path.relative_to(_ROOT)}": path for floor in _FLOORS for path in _files(_ROOT / floor)}
+    for added in map(Path, include):
+        if not added.exists():
+            raise ConfigError(f"{added} is to be included, but there is no such file or folder")
+        files |= {f"{path.relative_to(added.parent)}": path for path in (_files(added) if added.is_dir() else [added])}
+    for name in files:
+        if name.endswith(_SECRETS):
+            raise ConfigError(f"{name} looks like a secret, which must not lie beside a job's source")
+    contents = {name: path.read_bytes() for name, path in files.items()} | {EXPERIMENT_FILE: experiment.encode()}
+    size = sum(map(len, contents.values()))
+    if size > _MOST_BYTES:
+        raise ConfigError(f"the source has {size / 2**20:.0f} MiB; 50 is the most. Large data belongs into the image")
+    return _archive(contents)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder).parts
+        hidden = any(part.startswith(".") or part in _LEFT_OUT for part in inside)
+        if path.is_file() and not hidden:
+            yield path
+
+
+def _archive(contents: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as zipped, tarfile.open(fileobj=zipped, mode="w") as tar:
+        for name in sorted(contents):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(contents[name]), 0o644
+            tar.addfile(entry, io.BytesIO(contents[name]))
+    return packed.getvalue()
