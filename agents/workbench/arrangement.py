@@ -1,0 +1,83 @@
+"""Changing a board point by point, and reading one from a game's JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from envs.battlesnake.plain import Board, state_from_board
+from envs.battlesnake.recording import Recording, RecordingError
+from envs.battlesnake.settings import Settings
+from envs.errors import InvalidStateError, UnknownNameError
+
+TOOLS = ("food", "hazard", "snake", "erase")
+_HEALTHY = 100
+
+
+def empty_board(width: int, height: int) -> Board:
+    """A board of turn 0 with nothing on it."""
+    return {"turn": 0, "width": width, "height": height, "food": [], "hazards": [], "snakes": []}
+
+
+def changed(board: Board, x: int, y: int, tool: str, snake: str = "") -> Board:
+    """`board` after `tool` (one of `TOOLS`) was used at (x, y), (0, 0) bottom left.
+
+    "food" and "hazard" put one there, or take it away. "snake" puts the head of `snake` there if it isn't on the board, else
+    adds the point to its tail: click along the body, head first. "erase" takes away all that is there, a snake whole. Raises
+    `InvalidStateError` for a point off the board or a body that doesn't hang together.
+    """
+    if tool not in TOOLS:
+        raise UnknownNameError("tool", tool, TOOLS)
+    if not (0 <= x < board["width"] and 0 <= y < board["height"]):
+        raise InvalidStateError(f"({x}, {y}) is off the board, which is {board['width']}x{board['height']}")
+    point = {"x": x, "y": y}
+    if tool == "snake":
+        return {**board, "snakes": _lengthened(board, point, snake)}
+    if tool == "erase":
+        others = [s for s in board["snakes"] if point not in s["body"]]
+        return {**board, "snakes": others, **{kind: _without(board[kind], point) for kind in ("food", "hazards")}}
+    kind = "food" if tool == "food" else "hazards"
+    here = point in board[kind]
+    return {**board, kind: _without(board[kind], point) if here else [*board[kind], point]}
+
+
+def _without(points: list[dict[str, int]], point: dict[str, int]) -> list[dict[str, int]]:
+    return [other for other in points if other != point]
+
+
+def _lengthened(board: Board, point: dict[str, int], name: str) -> list[dict[str, Any]]:
+    own = [s for s in board["snakes"] if s["id"] == name]
+    if not own:
+        return [*board["snakes"], {"id": name, "name": name, "health": _HEALTHY, "body": [point]}]
+    tail = own[0]["body"][-1]
+    if abs(tail["x"] - point["x"]) + abs(tail["y"] - point["y"]) > 1:
+        raise InvalidStateError(
+            f"the tail of {name!r} is at ({tail['x']}, {tail['y']}), so its body can't go on at ({point['x']}, {point['y']});"
+            " click a neighbour, or erase the snake and begin with its head"
+        )
+    return [{**s, "body": [*s["body"], point]} if s is own[0] else s for s in board["snakes"]]
+
+
+def read_position(text: str) -> tuple[Board, Settings]:
+    """The board and the rules in a JSON text: a move request as engines send it, or a board alone (standard rules).
+
+    Dead snakes are left out. Raises `RecordingError` for what is neither, `InvalidStateError` for a board that can't be.
+    """
+    try:
+        data = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise RecordingError(f"this is no JSON ({error}); paste a move request, or its board") from error
+    if not isinstance(data, Mapping):
+        raise RecordingError(f"this is a JSON {type(data).__name__}; paste a move request, or its board")
+    request = data if "board" in data else {"turn": data.get("turn", 0), "board": data}
+    recording = Recording(request.get("game", {}), [dict(request)])
+    return position(recording, recording.turns[0])
+
+
+def position(recording: Recording, turn: int) -> tuple[Board, Settings]:
+    """The living and the rules of a recorded turn, under the settings of its game."""
+    board = recording.board(turn)
+    board = {**board, "snakes": [{**s, "name": s.get("name") or s["id"]} for s in board["snakes"] if not s["eliminatedCause"]]}
+    state_from_board(board, settings=recording.settings)
+    return board, recording.settings

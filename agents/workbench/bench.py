@@ -1,0 +1,232 @@
+"""The bench without its widgets: a board, who plays on it, and what everyone saw and said turn by turn."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from agents.agent import Agent, Decision
+from agents.referee import RemoteSnake
+from agents.registry import make
+from agents.workbench import arrangement
+from envs.battlesnake.games import play_turn, start_games
+from envs.battlesnake.plain import Board, board_from_state, state_from_board
+from envs.battlesnake.recording import Recording
+from envs.battlesnake.render.scene import PALETTE, to_hex
+from envs.battlesnake.settings import Settings
+from envs.battlesnake.state import ALIVE, CAUSE_NAMES, MOVE_NAMES, State
+from envs.battlesnake.webhook import game_object, move_request
+from envs.errors import ConfigError, UnknownNameError
+
+_REMOTE_MS = 500
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One snake on one turn, and what it decided there."""
+
+    name: str
+    player: str
+    color: str
+    """#rrggbb, as the pictures have it."""
+    health: int
+    length: int
+    move: str
+    """What it does next; "" for the dead and on the last turn."""
+    cause: str
+    """How it died; "" while it lives."""
+    probabilities: dict[str, float]
+    """By move; empty if the player tells none."""
+    value: float | None
+    rules: dict[str, dict[str, Any]]
+    """By rule, what it said of each move: False bans it, numbers are preferences. Empty for players without rules."""
+    note: dict[str, Any]
+    """Whatever else the player told."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A board, and its snakes in the order of its list."""
+
+    board: Board
+    snakes: list[Seen]
+
+
+class Bench:
+    """A position that you arrange, and the game that `players` play from it.
+
+    `players`: by slot, names as `agents.make` takes them (so `my_rule.py` and `my_rule.py+flood` too) or URLs of running
+    servers. `board` is the position (webhook form), `turns` what came of it. Rules' files are read anew with each `play`.
+    Games repeat with `seed`.
+    Raises what `agents.make` does, and `ConfigError` for a position without snakes or with more of them than players.
+    """
+
+    def __init__(
+        self, players: Sequence[str], *, width: int = 11, height: int = 11, settings: Settings | None = None, seed: int = 0
+    ) -> None:
+        if not players:
+            raise ConfigError("a bench needs at least one player, e.g. Bench(['my_rule.py', 'flood'])")
+        self.players, self.seed = list(players), seed
+        self.settings = settings or Settings()
+        self.board = arrangement.empty_board(width, height)
+        self.turns: list[Turn] = []
+        self.deal()
+
+    @property
+    def names(self) -> list[str]:
+        """What the snakes are called here, by slot."""
+        return [f"snake {slot + 1}" for slot in range(len(self.players))]
+
+    def deal(self) -> None:
+        """The first board of a new game, as the map lays it out."""
+        width, height, count = self.board["width"], self.board["height"], len(self.players)
+        state = State(1, width=width, height=height, num_snakes=count, settings=self._rules(count))
+        state.seed(self.seed)
+        start_games(state)
+        self._arrange(self._board(state, self.names))
+
+    def clear(self) -> None:
+        """Nothing on the board."""
+        self._arrange(arrangement.empty_board(self.board["width"], self.board["height"]))
+
+    def click(self, x: int, y: int, tool: str, snake: str = "") -> None:
+        """Use a tool of `arrangement.TOOLS` on a point; `snake`: one of `names`."""
+        if tool == "snake" and snake not in self.names:
+            raise UnknownNameError("snake", snake, self.names)
+        self._arrange(arrangement.changed(self.board, x, y, tool, snake))
+
+    def load(self, text: str) -> None:
+        """Take over the position and the rules of a game's JSON (`arrangement.read_position`)."""
+        self._take(*arrangement.read_position(text))
+
+    def open(self, recording: str | os.PathLike[str], turn: int) -> None:
+        """Take over a turn of a recorded game."""
+        self._take(*arrangement.position(Recording.read(recording), turn))
+
+    def copy(self, turn: int, snake: str | None = None) -> str:
+        """A turn as the move request that `snake` (default: the first alive) gets: JSON for `load`, a server, a bug report."""
+        state, names, you = self._place(turn, snake)
+        game = game_object(state.settings, "workbench")
+        return json.dumps(move_request(state, 0, game=game, ids=names, names=names, you=you))
+
+    def play(self, max_turns: int = 200) -> list[Turn]:
+        """Play on from the position; sets `turns`, one for each board, and returns them."""
+        state, names = self._state(self.board)
+        if not names:
+            raise ConfigError("there is no snake on the board; click one together, or deal")
+        players = [_player(self._player_of(name)) for name in names]
+        state.seed(self.seed)
+        running, turns = np.ones(1, np.bool_), []
+        while running[0] and len(turns) < max_turns:
+            living = np.flatnonzero(state.arrays.cause[0] == ALIVE).tolist()
+            decisions = {slot: players[slot].act(state.copy(), slot) for slot in living}
+            turns.append(self._turn(state, names, decisions))
+            moves = np.zeros((1, len(names)), np.int8)
+            moves[0, living] = [decision.move for decision in decisions.values()]
+            play_turn(state, moves, running)
+        self.turns = [*turns, self._turn(state, names, {})]
+        return self.turns
+
+    def ask(self, player: str, turn: int, snake: str | None = None) -> Seen:
+        """What `player`, a name or the URL of a running server, would do in the place of `snake` (default: the first alive)."""
+        state, names, you = self._place(turn, snake)
+        return replace(_seen(state, you, names[you], _player(player).act(state, you)), player=player)
+
+    def _place(self, turn: int, snake: str | None) -> tuple[State, list[str], int]:
+        """A turn's state, the names of its slots, and the slot of `snake`, or of the first that lives."""
+        state, names = self._state(self.turns[turn].board if self.turns else self.board)
+        living = [name for name, cause in zip(names, state.arrays.cause[0], strict=False) if cause == ALIVE]
+        if not living or snake not in (None, *living):
+            raise UnknownNameError("living snake", str(snake or "any"), living)
+        return state, names, names.index(snake or living[0])
+
+    def _turn(self, state: State, names: Sequence[str], decisions: Mapping[int, Decision]) -> Turn:
+        seen = [_seen(state, slot, name, decisions.get(slot)) for slot, name in enumerate(names)]
+        return Turn(self._board(state, names), [replace(one, player=self._player_of(one.name)) for one in seen])
+
+    def _take(self, board: Board, settings: Settings) -> None:
+        snakes = board["snakes"]
+        if len(snakes) > len(self.players):
+            raise ConfigError(f"{len(snakes)} snakes live on that board, but there are {len(self.players)} players; name more")
+        self.settings = settings
+        own = {snake["id"] for snake in snakes} <= set(self.names)
+        names = [snake["id"] for snake in snakes] if own else self.names
+        renamed = [{**snake, "id": name, "name": name} for snake, name in zip(snakes, names, strict=False)]
+        self._arrange({**board, "snakes": renamed})
+
+    def _arrange(self, board: Board) -> None:
+        snakes = sorted(board["snakes"], key=lambda snake: self.names.index(snake["id"]))
+        shown = [{**s, "customizations": {"color": _color(s["id"])}} for s in snakes]
+        self.board, self.turns = {**board, "snakes": shown}, []
+
+    def _rules(self, num_snakes: int) -> Settings:
+        return replace(self.settings, solo=num_snakes == 1)
+
+    def _state(self, board: Board) -> tuple[State, list[str]]:
+        """The board as a state, and the names of its slots."""
+        names = [snake["id"] for snake in board["snakes"]]
+        return state_from_board(board, settings=self._rules(len(names))), names
+
+    def _board(self, state: State, names: Sequence[str]) -> Board:
+        board = board_from_state(state, 0, names)
+        for snake in board["snakes"]:
+            told = f"{snake['id']}: {self._player_of(snake['id'])}"
+            snake.update(name=told, customizations={"color": _color(snake["id"])})
+        return board
+
+    def _player_of(self, name: str) -> str:
+        return self.players[self.names.index(name)]
+
+
+class _Remote(Agent):
+    """The snake of a running server."""
+
+    def __init__(self, url: str) -> None:
+        self.name, self._url = url, url
+
+    def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
+        names = [f"snake {slot + 1}" for slot in range(state.num_snakes)]
+        game = game_object(state.settings, "workbench", timeout_ms=_REMOTE_MS)
+        server = RemoteSnake(self._url, _REMOTE_MS)
+        try:
+            server.check()
+            move, took, failure = server.move(move_request(state, 0, game=game, ids=names, names=names, you=you))
+        finally:
+            server.close()
+        return Decision(move, note={"milliseconds": round(took, 1), **({"failure": failure} if failure else {})})
+
+    def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        pairs = zip(boards, slots, strict=True)
+        return np.array([self.act(state.select(np.array([board])), int(slot)).move for board, slot in pairs], np.int8)
+
+
+def _player(name: str) -> Agent:
+    return _Remote(name) if "://" in name else make(name)
+
+
+def _color(name: str) -> str:
+    """The colour of "snake 1", "snake 2", …"""
+    return to_hex(PALETTE[int(name.rsplit(" ", 1)[1]) - 1])
+
+
+def _seen(state: State, slot: int, name: str, decision: Decision | None) -> Seen:
+    note = dict(decision.note) if decision else {}
+    given = None if decision is None else decision.probabilities
+    return Seen(
+        name=name,
+        player="",
+        color=_color(name),
+        health=int(state.arrays.health[0, slot]),
+        length=int(state.arrays.length[0, slot]),
+        move=MOVE_NAMES[decision.move] if decision else "",
+        cause=CAUSE_NAMES[state.arrays.cause[0, slot]],
+        probabilities={} if given is None else dict(zip(MOVE_NAMES, map(float, given), strict=True)),
+        value=decision.value if decision else None,
+        rules=note.pop("rules", {}),
+        note=note,
+    )

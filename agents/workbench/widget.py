@@ -1,0 +1,165 @@
+"""The bench in a notebook, made of ipywidgets: `Workbench(["my_rule.py", "flood"])` as the last line of a cell."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any
+
+import ipywidgets as widgets
+
+from agents.workbench.arrangement import TOOLS
+from agents.workbench.bench import Bench, Seen
+from envs.battlesnake.render.rgb import paint
+from envs.battlesnake.state import MOVE_NAMES
+from envs.errors import ProcsnakeError
+
+_FOOD, _HAZARD, _EMPTY = "#ef445c", "#c9b8d8", "#f1f1f4"
+_CELL = 26
+
+
+class Workbench(widgets.VBox):
+    """A `Bench` with its controls. Above: arrange the position. Below: play on from it and look at every turn.
+
+    `bench` is the model; call `show()` after changing it from code. Mistakes are told in the last line, `message`.
+    """
+
+    def __init__(self, players: Sequence[str], **options: Any) -> None:
+        self.bench = Bench(players, **options)
+        self.message = widgets.HTML()
+        super().__init__([self._arranging(), self._watching(), self.message])
+        self.show()
+
+    def _arranging(self) -> widgets.Widget:
+        self.tool = widgets.ToggleButtons(options=TOOLS, value="food", style={"button_width": "70px"})
+        self.snake = widgets.Dropdown(options=self.bench.names, description="snake")
+        self.cells = {(x, y): self._cell(x, y) for y in reversed(range(self._height)) for x in range(self._width)}
+        rows = [widgets.HBox([self.cells[x, y] for x in range(self._width)]) for y in reversed(range(self._height))]
+        self.position = widgets.Textarea(placeholder="a move request or a board as JSON", rows=4)
+        self.take = _button("take this JSON", lambda: self.bench.load(self.position.value), self._do)
+        self.clear = _button("clear", self.bench.clear, self._do)
+        self.deal = _button("deal", self.bench.deal, self._do)
+        controls = [self.tool, self.snake, widgets.HBox([self.clear, self.deal]), self.position, self.take]
+        return widgets.HBox([widgets.VBox(rows), widgets.VBox(controls)])
+
+    def _watching(self) -> widgets.Widget:
+        self.play = _button("play from here (rules are read anew)", self.bench.play, self._do)
+        self.back = _button("◄", lambda: self._go(-1), self._do)
+        self.forth = _button("►", lambda: self._go(1), self._do)
+        self.film = widgets.Play(interval=150, min=0, max=0, show_repeat=False)
+        self.turn = widgets.IntSlider(min=0, max=0, description="turn")
+        widgets.jslink((self.film, "value"), (self.turn, "value"))
+        self.turn.observe(lambda change: self._show_turn(), "value")
+        self.picture, self.snakes = widgets.Image(format="png"), widgets.HTML()
+        self.copy = _button("copy this frame to the JSON field", self._copy, self._do)
+        self.arrange = _button("arrange this frame", self._rearrange, self._do)
+        self.player = widgets.Text("http://127.0.0.1:8000", description="ask")
+        self.ask = _button("what would it do?", self._ask, self._do)
+        self.answer = widgets.HTML()
+        steps = widgets.HBox([self.play, self.back, self.forth, self.film, self.turn])
+        actions = widgets.HBox([self.copy, self.arrange, self.player, self.ask, self.answer])
+        return widgets.VBox([steps, widgets.HBox([self.picture, self.snakes]), actions])
+
+    @property
+    def _width(self) -> int:
+        return self.bench.board["width"]
+
+    @property
+    def _height(self) -> int:
+        return self.bench.board["height"]
+
+    def _cell(self, x: int, y: int) -> widgets.Button:
+        side = f"{_CELL}px"
+        layout = widgets.Layout(width=side, height=side, margin="1px", padding="0")
+        return _button(
+            "",
+            lambda: self.bench.click(x, y, self.tool.value, self.snake.value),
+            self._do,
+            layout=layout,
+            tooltip=f"({x}, {y})",
+        )
+
+    def _do(self, act: Callable[[], Any]) -> None:
+        """Do what a button stands for, show what came of it, or say why it can't be done."""
+        try:
+            act()
+            self.message.value = ""
+        except ProcsnakeError as error:
+            self.message.value = f"<b>{escape(str(error))}</b>"
+        self.show()
+
+    def show(self) -> None:
+        """Show the bench as it is now."""
+        if (self._width, self._height) != (max(x for x, _ in self.cells) + 1, max(y for _, y in self.cells) + 1):
+            self.children = [self._arranging(), *self.children[1:]]
+        self._paint_cells()
+        last = max(0, len(self.bench.turns) - 1)
+        self.turn.max = self.film.max = last
+        self._show_turn()
+
+    def _paint_cells(self) -> None:
+        board = self.bench.board
+        look = dict.fromkeys(self.cells, (_EMPTY, ""))
+        look |= {(p["x"], p["y"]): (_HAZARD, "") for p in board["hazards"] if (p["x"], p["y"]) in look}
+        look |= {(p["x"], p["y"]): (_FOOD, "●") for p in board["food"]}
+        for snake in board["snakes"]:
+            color = snake["customizations"]["color"]
+            for index, p in reversed(list(enumerate(snake["body"]))):
+                look[p["x"], p["y"]] = color, "◉" if index == 0 else ""
+        for place, (color, text) in look.items():
+            self.cells[place].style.button_color, self.cells[place].description = color, text
+
+    def _show_turn(self) -> None:
+        turns, number = self.bench.turns, self.turn.value
+        self.picture.value = _png(turns[number].board if turns else self.bench.board)
+        self.snakes.value = "".join(map(seen_html, turns[number].snakes)) if turns else ""
+
+    def _go(self, turns: int) -> None:
+        self.turn.value = min(max(self.turn.value + turns, 0), self.turn.max)
+
+    def _copy(self) -> None:
+        self.position.value = self.bench.copy(self.turn.value)
+
+    def _rearrange(self) -> None:
+        self.bench.load(self.bench.copy(self.turn.value))
+
+    def _ask(self) -> None:
+        self.answer.value = ""
+        self.answer.value = seen_html(self.bench.ask(self.player.value, self.turn.value))
+
+
+def seen_html(seen: Seen) -> str:
+    """A snake on a turn as HTML: what it is, what it does, and what its rules and its policy said of each move."""
+    state = f"dead: {seen.cause}" if seen.cause else f"health {seen.health}, length {seen.length}"
+    head = f'<b style="color:{seen.color}">■</b> <b>{escape(seen.name)}</b> {escape(seen.player)} · {state}'
+    move = f" · <b>{seen.move}</b>" if seen.move else ""
+    worth = "" if seen.value is None else f" · expects {seen.value:.2f}"
+    rows = [("probability", {name: f"{p:.1%}" for name, p in seen.probabilities.items()})] if seen.probabilities else []
+    rows += [(name, {move: _said(said) for move, said in by_move.items()}) for name, by_move in seen.rules.items()]
+    notes = " ".join(f"{escape(str(key))}={escape(str(value))}" for key, value in seen.note.items())
+    return f"<div>{head}{move}{worth}</div>{_table(rows) if rows else ''}<div><small>{notes}</small></div>"
+
+
+def _table(rows: Sequence[tuple[str, dict[str, str]]]) -> str:
+    head = "".join(f"<th>{move}</th>" for move in MOVE_NAMES)
+    cells = ["".join(f'<td style="padding:0 6px">{escape(said.get(move, ""))}</td>' for move in MOVE_NAMES) for _, said in rows]
+    lines = [f"<tr><td>{escape(name)}</td>{line}</tr>" for (name, _), line in zip(rows, cells, strict=True)]
+    return f"<table><tr><th></th>{head}</tr>{''.join(lines)}</table>"
+
+
+def _said(said: Any) -> str:
+    return {True: "✓", False: "✗"}[said] if isinstance(said, bool) else f"{said:+.2f}"
+
+
+def _png(board: dict[str, Any]) -> bytes:
+    file = io.BytesIO()
+    paint(board, cell=_CELL).save(file, format="PNG")
+    return file.getvalue()
+
+
+def _button(label: str, act: Callable[[], Any], do: Callable[[Callable[[], Any]], None], **options: Any) -> widgets.Button:
+    options = {"layout": widgets.Layout(width="auto"), **options}
+    button = widgets.Button(description=label, **options)
+    button.on_click(lambda _: do(act))
+    return button

@@ -1,0 +1,159 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 2. Training snakes: what they see, what they are paid, who teaches them
+#
+# Observations, rewards, and PPO, DQN and APEX on the same board for the same time, with their curves.
+
+# %%
+import os
+
+import numpy as np
+from IPython.display import HTML, display
+from PIL import Image
+
+import envs
+from agents.charts import Line, area_chart, line_chart
+from envs.battlesnake import EgocentricPlanes, Rewards
+from envs.battlesnake.observations import PLANES
+from envs.battlesnake.render.rgb import rgb_array
+from envs.battlesnake.rewards import EVENTS, PRESETS
+from envs.battlesnake.starter_pack import KINDS
+from envs.battlesnake.state import CAUSE_NAMES
+from train.config import Experiment
+from train.report import read_columns
+from train.run import train
+
+FAST = os.environ.get("FAST") == "1"
+MINUTES = 3.0
+
+# %% [markdown]
+# ## A batch of games
+#
+# A world plays many games at once. A row is one snake: row = game × snakes + slot. Let all snakes move at random among the
+# moves that are not certain death, and look at game 0.
+
+# %%
+world = envs.make("battlesnake", num_games=64, num_snakes=4, observation=EgocentricPlanes(radius=5, rotate=True))
+observations, info = world.reset(seed=0)
+generator = np.random.default_rng(0)
+for _ in range(25):
+    scores = generator.random(info["action_mask"].shape) * info["action_mask"]
+    observations, rewards, terminated, truncated, info = world.step(scores.argmax(axis=1))
+print(f"{world.num_envs} rows, observations {observations.shape} {observations.dtype}, {int(info['valid'].sum())} snakes alive")
+Image.fromarray(rgb_array(world.state, 0, panel=True))
+
+# %% [markdown]
+# ## What a snake sees
+#
+# Twelve planes around its own head, turned so that it heads up. Brighter is more; most planes are empty most of the time.
+
+
+# %%
+def planes(picture: np.ndarray, cell: int = 8, columns: int = 4) -> Image.Image:
+    """The planes of one observation side by side, each scaled to its own largest value."""
+    shown = [255 * (plane / max(1, plane.max())) for plane in np.moveaxis(picture.astype(float), -1, 0)]
+    framed = [np.pad(plane.repeat(cell, 0).repeat(cell, 1), 2, constant_values=90) for plane in shown]
+    rows = [np.hstack(framed[k : k + columns]) for k in range(0, len(framed), columns)]
+    return Image.fromarray(np.vstack(rows).astype(np.uint8))
+
+
+print("  ".join(PLANES))
+row = int(np.flatnonzero(info["valid"])[0])
+planes(observations[row])
+
+# %% [markdown]
+# The six types of the SageMaker starter pack are there by their own names:
+
+# %%
+for kind in KINDS:
+    old = envs.make("battlesnake", num_games=1, observation=kind)
+    print(f"{kind:<18} {old.single_observation_space.shape}, {old.single_action_space.n} actions")
+
+# %% [markdown]
+# ## What it is paid
+#
+# Weights on events, a preset's name, or a function of your own from the counts of events to rewards. Below,
+# `hunter` pays for kills alone.
+
+# %%
+for name, preset in PRESETS.items():
+    print(f"{name:<14} {preset.options()}")
+
+
+def hunter(events: np.ndarray) -> np.ndarray:
+    """+1 for each snake that died on this one or lost head to head against it, −1 for the own death."""
+    kills = events[:, EVENTS.index("ate_another_snake")] + events[:, EVENTS.index("other_snake_hit_body")]
+    return kills.astype(np.float32) - events[:, EVENTS.index("died")]
+
+
+for rewards in ("win", Rewards(ate_food=0.1, died=-1.0), hunter):
+    world = envs.make("battlesnake", num_games=64, rewards=rewards)
+    world.reset(seed=0)
+    paid = sum(world.step(np.ones(world.num_envs, np.int64))[1].sum() for _ in range(30))
+    print(f"all snakes of 64 games straight on for 30 turns: paid {paid:+.1f} in all")
+
+# %% [markdown]
+# ## PPO, DQN, APEX
+#
+# The same world and network for all three. APEX plays in processes of its own (`num_env_runners`); it is made for more cores
+# than two.
+
+# %%
+SMALL = {
+    "ppo": ["budget.total_agent_steps=40000", "env.options.num_games=32"],
+    "dqn": [
+        "budget.total_agent_steps=8000",
+        "env.options.num_games=32",
+        "dqn.learning_starts=2000",
+        "dqn.train_batch_size=256",
+    ],
+    "apex": ["budget.total_agent_steps=8000", "env.options.num_games=32", "apex.learning_starts=2000", "num_env_runners=1"],
+}
+runs = {}
+for algorithm, small in SMALL.items():
+    experiment = Experiment.load(f"battlesnake-{algorithm}", small if FAST else [f"budget.max_minutes={MINUTES}"])
+    runs[algorithm] = train(experiment).path
+
+# %% [markdown]
+# ## Curves
+#
+# In self-play the return says little, because the opponents learn as well; how long snakes live says more, and games against
+# fixed opponents (`evaluation` in the experiment, see the page on runs) say most. APEX's curve counts its env runners that
+# explore a lot, too.
+
+# %%
+curves = {name: read_columns(path) for name, path in runs.items()}
+lines = [Line(name=name, x=c["minutes"], y=c["episode_len_mean"]) for name, c in curves.items()]
+display(HTML(line_chart(lines, x_label="minutes", zero=True)))
+
+# %% [markdown]
+# What PPO's snakes die of, as shares:
+
+# %%
+columns = curves["ppo"]
+ended = np.flatnonzero(columns["episodes"] > 0)
+causes = sorted(name for name in columns if name.startswith("mean_cause_"))
+named = [
+    Line(name=CAUSE_NAMES[int(c.rsplit("_", 1)[1])] or "survived", x=columns["agent_steps"][ended], y=columns[c][ended])
+    for c in causes
+]
+display(HTML(area_chart(named, x_label="decisions")))
+
+# %% [markdown]
+# All of this and more is in each run's own page:
+
+# %%
+for name, path in runs.items():
+    print(f"{name}: {path / 'report.html'}")

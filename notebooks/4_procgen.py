@@ -1,0 +1,107 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 4. Procgen: training, and what it is worth on levels never seen
+#
+# Sixteen games whose levels are made by a generator (Cobbe et al. 2020, [arXiv
+# 1912.01588](https://arxiv.org/abs/1912.01588)). Train on 200 levels, measure on all the others.
+
+# %%
+import os
+
+import numpy as np
+from IPython.display import HTML, Video, display
+from PIL import Image
+
+import envs
+from agents.charts import Line, line_chart
+from agents.procgen_episodes import film
+from agents.procgen_evaluation import POLICY, evaluate, table
+from envs.procgen.games import GAMES
+from train.config import Experiment
+from train.report import read_columns
+from train.run import train
+
+FAST = os.environ.get("FAST") == "1"
+GAME = "coinrun"
+
+# %% [markdown]
+# ## The games
+#
+# A level of each, after forty random steps, in the 64 × 64 pixels that the agent gets.
+
+
+# %%
+def after(game: str, steps: int = 40) -> np.ndarray:
+    """What is seen after random steps, uint8 (64, 64, 3)."""
+    world = envs.make(f"procgen/{game}", num_games=1, distribution_mode="easy")
+    world.restart(1)
+    generator = np.random.default_rng(0)
+    for _ in range(steps):
+        world.advance(generator.integers(world.single_action_space.n, size=1))
+    picture = world.observations[0].copy()
+    world.close()
+    return picture
+
+
+pictures = [after(game) for game in sorted(GAMES)]
+print("  ".join(sorted(GAMES)))
+Image.fromarray(np.vstack([np.hstack(pictures[k : k + 8]) for k in (0, 8)])).resize((1024, 256), Image.Resampling.NEAREST)
+
+# %% [markdown]
+# ## Train on 200 levels
+#
+# The benchmark's PPO and IMPALA network. Its budget of 25 million steps takes half a day on two cores; ten minutes show the
+# beginning of the curve.
+
+# %%
+if FAST:
+    changes = ["budget.total_agent_steps=1024", "env.options.num_games=8", "ppo.num_steps=64", "ppo.num_epochs=1"]
+    changes += ["network.options.depths=[4, 8, 8]", "network.options.hidden=32"]
+else:
+    changes = ["budget.max_minutes=10"]
+experiment = Experiment.load("procgen-ppo", [f"env.name=procgen/{GAME}", *changes])
+run = train(Experiment.from_dict({**experiment.to_dict(), "evaluation": None}))
+
+# %%
+columns = read_columns(run.path)
+name = "episode_return_mean"
+if name in columns:
+    display(HTML(line_chart([Line(name="return", x=columns["agent_steps"], y=columns[name])], x_label="decisions")))
+
+# %% [markdown]
+# ## The gap
+#
+# The same policy on the 200 levels and on all others, beside an agent that acts at random on the same levels. The difference
+# between the two is what it has learned by heart. Intervals: 95 %, from resampling episodes.
+
+# %%
+played = evaluate([str(run.bundle)], levels="train,test", episodes=8 if FAST else 200, seed=1)
+print(table([one.score for one in played]))
+
+# %% [markdown]
+# ## Rollouts
+#
+# An episode is kept as its first state and its actions; the film is made by playing it once more.
+
+# %%
+for one in played:
+    if one.score.player == POLICY:
+        shortest = min(one.episodes, key=lambda episode: episode.length)
+        print(f"{one.score.split}: level {shortest.level}, return {shortest.episode_return:g} after {shortest.length} steps")
+        display(Video(data=film(one.world, one.options, shortest), embed=True, mimetype="video/mp4"))
+
+# %% [markdown]
+# More: `procsnake evaluate RUN --levels train,test` writes a page with curves and films; `procgen-ppo-lars` and others are in
+# `procsnake train --list`; several games and seeds are put together as interquartile means by `procsnake evaluate RUN1 RUN2 …`.

@@ -1,0 +1,91 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 5. Scaling out: one machine, several, two kinds, spot
+#
+# What a larger machine, or more of them, does to an experiment is worked out from its `scale` and can be looked at before it
+# costs money. Below, `--explain` tells it for the four cases of the original workshops, and then the same code trains on a
+# simulated cluster here.
+
+# %%
+import os
+
+import ray
+from ray.cluster_utils import Cluster
+
+import procsnake
+from train.config import Experiment
+from train.run import train
+
+FAST = os.environ.get("FAST") == "1"
+
+# %% [markdown]
+# ## Explained
+#
+# One machine plays and learns; several of a kind, the first of which also learns; a GPU that learns while processors play;
+# and spot capacity, which is cheaper and may be taken away at any moment.
+
+# %%
+SCALES = {
+    "single": ["battlesnake-ppo", "--instances", "ml.c5.4xlarge"],
+    "homogeneous": ["battlesnake-apex", "--instances", "3*ml.c5.4xlarge"],
+    "heterogeneous": ["battlesnake-apex", "--instances", "ml.g5.2xlarge+2*ml.c5.9xlarge"],
+    "heterogeneous, two jobs": ["battlesnake-apex", "--instances", "ml.g5.2xlarge+2*ml.c5.9xlarge", "--two-jobs"],
+    "spot": ["battlesnake-ppo", "--instances", "ml.c5.4xlarge", "--spot"],
+}
+for name, arguments in SCALES.items():
+    print(f"\n{name}: procsnake launch {' '.join(arguments)} --explain")
+    assert procsnake.main(["launch", *arguments, "--explain"]) == 0
+
+# %% [markdown]
+# With an account, `--stack NAME` instead of `--explain` starts the job, follows it, and brings the run home as a folder like
+# any other; `--print-request` shows the request without sending it. See the page on SageMaker, and the one on clusters for
+# machines of your own.
+#
+# ## A cluster, simulated
+#
+# Ray's own simulation: three nodes in separate processes, one that learns and two that play, told apart by the resources that
+# the launcher gives real machines. APEX puts its learner, env runners and replay accordingly.
+
+# %%
+cluster = Cluster()
+cluster.add_node(num_cpus=2, resources={"group_learner": 1000}, include_dashboard=False)
+for _ in range(2):
+    cluster.add_node(num_cpus=1, resources={"group_rollout": 1000})
+os.environ["RAY_ADDRESS"] = cluster.address
+
+changes = ["num_env_runners=2", "env.options.num_games=16", "apex.learning_starts=1000", "apex.train_batch_size=128"]
+changes += ["budget.total_agent_steps=5000" if FAST else "budget.max_minutes=3"]
+experiment = Experiment.load("battlesnake-apex", changes)
+run = train(experiment, cluster=cluster.address)
+print({name: run.metrics[name] for name in ("agent_steps", "agent_steps_per_second", "restored_env_runners")})
+
+# %% [markdown]
+# ## Spot: taken away, and going on
+#
+# When capacity is taken away, the run gets SIGTERM, or nothing at all. It saves on a schedule and when asked; a new machine
+# goes on from the newest checkpoint. Here the first session is stopped after an iteration, as SIGTERM would, and resumed.
+
+# %%
+small = ["budget.total_agent_steps=30000", "env.options.num_games=32"] if FAST else ["budget.max_minutes=2"]
+stopped = train(
+    Experiment.load("battlesnake-ppo", small), on_iteration=lambda row: row["iteration"] >= 1, cluster=cluster.address
+)
+print(f"finished: {stopped.finished}, at {stopped.metrics['agent_steps']:.0f} decisions")
+resumed = train(resume=stopped.path, cluster=cluster.address)
+print(f"finished: {resumed.finished}, at {resumed.metrics['agent_steps']:.0f} decisions, policy {resumed.bundle}")
+
+# %%
+ray.shutdown()
+cluster.shutdown()

@@ -1,0 +1,97 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 6. An entry to AIcrowd's Procgen competition
+#
+# The NeurIPS 2020 competition runs Ray 0.8.6 on Python 3.7. `procsnake export aicrowd` writes a whole repository for that
+# stack from a run, `check` reads it for every rule, `submit` tags and pushes it. The page on AIcrowd says what is translated
+# and how.
+
+# %%
+import os
+import subprocess
+from pathlib import Path
+
+from IPython.display import Markdown, Video, display
+
+import procsnake
+from agents.procgen_episodes import film
+from agents.procgen_evaluation import POLICY, evaluate, table
+from train.config import Experiment
+from train.run import train
+
+FAST = os.environ.get("FAST") == "1"
+
+
+def run_command(*arguments: str) -> None:
+    """`procsnake …` in this process."""
+    print("procsnake", *arguments)
+    if procsnake.main(arguments):
+        raise SystemExit(f"procsnake {arguments[0]} {arguments[1]} failed; it says above why")
+
+
+# %% [markdown]
+# ## Train
+#
+# The entry trains from scratch at AIcrowd, as the rules demand; what is trained here is for choosing settings, and for
+# rolling out below.
+
+# %%
+if FAST:
+    changes = ["budget.total_agent_steps=1024", "env.options.num_games=8", "ppo.num_steps=64", "ppo.num_epochs=1"]
+else:
+    changes = ["budget.max_minutes=10"]
+experiment = Experiment.load("procgen-ppo", ["env.name=procgen/starpilot", *changes])
+run = train(Experiment.from_dict({**experiment.to_dict(), "evaluation": None}))
+
+# %% [markdown]
+# ## Export and check
+
+# %%
+run_command("export", "aicrowd", str(run.path), "--track", "generalization", "--out", "entry")
+
+# %%
+sorted(str(path.relative_to("entry")) for path in Path("entry").rglob("*") if path.is_file())
+
+# %%
+run_command("export", "check", "entry")
+
+# %%
+display(Markdown(f"```yaml\n{next(Path('entry/experiments').glob('*.yaml')).read_text()}\n```"))
+
+# %% [markdown]
+# ## Submit
+#
+# `--dry-run` says what would be done. Without it the entry is committed, tagged `submission-…` and pushed to
+# `gitlab.aicrowd.com`; here the remote is an empty repository on this machine.
+
+# %%
+subprocess.run(["git", "init", "--quiet", "--bare", "remote.git"], check=True)
+run_command("export", "submit", "entry", "--message", "first try", "--dry-run", "--remote", str(Path("remote.git").resolve()))
+
+# %% [markdown]
+# ## Roll out
+#
+# The policy plays here, on the test levels of its own game. On the competition's stack a *local* package (`--with-weights`)
+# plays the very same actions: `CHECKPOINT=checkpoint/checkpoint_1/checkpoint-1 ./run.sh --rollout`, which needs Python 3.7.
+
+# %%
+played = evaluate([str(run.bundle)], levels="test", episodes=4 if FAST else 100, seed=1)
+print(table([one.score for one in played]))
+best = max((one for one in played if one.score.player == POLICY), key=lambda one: one.score.episodes)
+longest = max(best.episodes, key=lambda episode: episode.episode_return)
+display(Video(data=film(best.world, best.options, longest), embed=True, mimetype="video/mp4"))
+
+# %%
+run_command("export", "aicrowd", str(run.path), "--track", "generalization", "--out", "local", "--with-weights")

@@ -1,0 +1,76 @@
+"""`procsnake serve` in a process of its own, for notebooks and scripts that go on while it runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import weakref
+from pathlib import Path
+from types import TracebackType
+
+from agents.connection import CALL_ERRORS, Connection
+from envs.errors import ProcsnakeError
+
+_NAP_S = 0.05
+_ASK_S = 2.0
+
+
+class ServeError(ProcsnakeError):
+    """A server that ended, or didn't begin in time."""
+
+
+class Background:
+    """A running server: `url` answers when the constructor returns. `stop()` ends it; so does leaving a `with` block.
+
+    `arguments`: as after `procsnake serve`, e.g. "flood", "--no-games"; without --port any free one is taken. Raises
+    `ServeError` with the server's last words if it ends, or if it doesn't answer within `patience_s` seconds.
+    """
+
+    def __init__(self, *arguments: str, patience_s: float = 300.0) -> None:
+        port = [] if "--port" in arguments else ["--port", "0"]
+        command = [sys.executable, "-u", "-m", "procsnake", "serve", *map(str, arguments), *port]
+        self._folder = tempfile.TemporaryDirectory(prefix="procsnake-serve-")
+        self.log = Path(self._folder.name) / "log.txt"
+        with self.log.open("w") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        weakref.finalize(self, self._process.terminate)  # also when the program that made it ends
+        try:
+            self.url = self._wait(time.monotonic() + patience_s)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _wait(self, until: float) -> str:
+        while time.monotonic() < until and self._process.poll() is None:
+            said = re.search(r"^serving .* at (http://\S+)", self.log.read_text(), re.MULTILINE)
+            # It tells its address a moment before it accepts connections.
+            if said and _answers(said[1]):
+                return said[1]
+            time.sleep(_NAP_S)
+        last = self.log.read_text().strip().splitlines()[-1:] or ["nothing"]
+        raise ServeError(f"procsnake serve didn't begin to answer; it said: {last[0]}")
+
+    def stop(self) -> None:
+        """End it and wait until it has; its games are saved."""
+        self._process.terminate()
+        self._process.wait()
+        self._folder.cleanup()
+
+    def __enter__(self) -> Background:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+
+def _answers(url: str) -> bool:
+    connection = Connection(url)
+    try:
+        return connection.exchange("GET", "health", None, _ASK_S).status == 200
+    except CALL_ERRORS:
+        return False
+    finally:
+        connection.close()

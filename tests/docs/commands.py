@@ -1,0 +1,47 @@
+"""The `procsnake …` commands of README and docs: found in their code blocks, one a line."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
+_BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+_SHELL = ("", "bash", "sh", "console")
+_VARIABLE = re.compile(r"^([A-Z_][A-Z_0-9]*=\S* )*(?=procsnake )")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One of them, as a reader would type it: without what stands behind two spaces, which explains it."""
+
+    page: str
+    text: str
+
+    @property
+    def words(self) -> list[str]:
+        """What a shell makes of it, without `procsnake`. $(…) stays one word."""
+        return shlex.split(re.sub(r'"?\$\([^)]*\)"?', "0123456789abcdef", self.text), comments=True)[1:]
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.text}"
+
+
+def commands() -> list[Command]:
+    """All of them, in order, each once."""
+    found = [
+        Command(page.name, text)
+        for page in PAGES
+        for _, kind, block in _BLOCK.findall(page.read_text(encoding="utf-8"))
+        if kind in _SHELL
+        for text in _of(block)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _of(block: str) -> list[str]:
+    lines = [_VARIABLE.sub("", line.strip()) for line in block.replace("\\\n", " ").splitlines()]
+    return [re.split(r"\s{2,}(?!--)|\s+&&\s+|\s+\|\s+|\s+&$", line)[0] for line in lines if line.startswith("procsnake ")]

@@ -1,0 +1,119 @@
+"""Every `procsnake …` command that README and docs show is one that the command line takes; those that can run here do.
+
+Run in miniature: few games, a small bundle in place of the reader's run, local servers in place of those on the internet.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+import procsnake
+from serve.background import Background
+from tests.agents.bundles import make_bundle
+from tests.docs.commands import Command, commands
+from tests.docs.test_contributing import FILES
+
+COMMANDS = commands()
+
+NOT_RUN = {
+    "job": "needs an AWS account",
+    "cluster": "needs machines that ssh reaches",
+    "compare": "trains for minutes at least; tests/train/test_compare.py runs a small one",
+    "tune": "trains several times; tests/train/test_tune.py does so",
+    "report": "needs a run; notebook 2 makes some",
+    "quickstart": "trains for minutes; `make play` calls it",
+    "export aicrowd": "needs a Procgen run; notebook 6 makes one and exports it",
+    "export check": "the same",
+    "export submit": "the same",
+    "export savedmodel": "needs TensorFlow",
+}
+"""By first words, why a command isn't run here."""
+MINIATURE = {
+    "evaluate": ["--games", "1"],
+    "play": ["--delay", "0"],
+    "tournament": ["--games", "1", "--max-turns", "5"],
+}
+"""What is added to commands, so that they take seconds."""
+SNAKE = r"runs/my-run(/bundle)?|runs/battlesnake-\w+-…(/bundle)?|snake\.zip|champion-\w+"
+SERVER = r"http://127\.0\.0\.1:8000|https://[\w.…]+(/SECRET)?"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=str)
+def test_the_parser_takes_it(command):
+    options = procsnake.build_parser().parse_args(command.words)
+    assert callable(options.run)
+
+
+def test_there_are_commands_of_many_kinds():
+    assert len(COMMANDS) > 50
+    assert {"train", "evaluate", "play", "serve", "replay", "games"} <= {command.words[0] for command in COMMANDS}
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A folder with what readers have by then: a policy, rules, a running server and its games, a recording."""
+    folder = tmp_path_factory.mktemp("desk")
+    shutil.copytree(make_bundle(folder / "made"), folder / "runs" / "mine" / "bundle")
+    for name in ("my_rule.py", "hug.py"):
+        (folder / name).write_text(FILES["hug.py"])
+    database = f"sqlite:///{folder / 'games.db'}"
+    with Background("flood", "--database", database) as server, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        play = ["play", "hug.py", server.url, "--record", "game.jsonl", "--delay", "0"]
+        assert procsnake.main(play) == 0
+        yield folder, server.url
+
+
+def words_here(command: Command, url: str) -> list[str]:
+    """The command with what lies on the desk."""
+    words = [re.sub(SERVER, url, re.sub(SNAKE, "runs/mine", word)) for word in command.words]
+    return [*words, *MINIATURE.get(words[0], [])]
+
+
+def reason_not_to_run(command: Command) -> str | None:
+    for first, reason in NOT_RUN.items():
+        if command.words[: len(first.split())] == first.split():
+            return reason
+    if command.words[0] == "launch" and "--explain" not in command.words:
+        return "needs an AWS account"
+    if "--levels" in command.words:
+        return "needs a Procgen run; notebook 4 makes one and measures it"
+    return None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c.words[0] not in ("train", "serve")], ids=str)
+def test_it_runs(command, desk, monkeypatch):
+    if reason := reason_not_to_run(command):
+        pytest.skip(reason)
+    folder, url = desk
+    monkeypatch.chdir(folder)
+    assert procsnake.main(words_here(command, url)) == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c.words[0] == "serve"], ids=str)
+def test_it_serves(command, desk, monkeypatch):
+    """On this machine only, and on any free port."""
+    folder, url = desk
+    monkeypatch.chdir(folder)
+    words = [word if word != "0.0.0.0" else "127.0.0.1" for word in words_here(command, url)[1:]]
+    Background(*(word if word != "8000" else "0" for word in words), "--no-games").stop()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c.words[0] == "train"], ids=str)
+def test_it_would_train(command):
+    """All that `procsnake train` does before it starts Ray: the experiment is read and checked, its world played a step."""
+    from train.config import Experiment
+    from train.run import check
+
+    options = procsnake.build_parser().parse_args(command.words)
+    if options.resume:
+        pytest.skip("needs a run that was interrupted; notebook 5 makes one and resumes it")
+    if options.config or "algorithm=a2c" in options.set:
+        pytest.skip("tests/docs/test_contributing.py runs it")
+    check(Experiment.load(options.experiment, [*options.set, *(["budget.max_minutes=1"] if options.minutes else [])]))

@@ -1,0 +1,102 @@
+"""The recipes of docs/contributing.md, followed: their files are taken from the page, their commands run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+PAGE = (REPOSITORY / "docs" / "contributing.md").read_text(encoding="utf-8")
+TITLED = re.compile(r'^( *)```\w+ title="([^"]+)"\n(.*?)^\1```$', re.MULTILINE | re.DOTALL)
+FILES = {title: textwrap.dedent(text) for _, title, text in TITLED.findall(PAGE)}
+
+
+def write(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).write_text(FILES[name], encoding="utf-8")
+
+
+def procsnake(folder: Path, *arguments: str, paths: tuple[Path, ...] = ()) -> str:
+    """What the command prints; it must end well."""
+    found = os.pathsep.join(map(str, (*paths, folder, REPOSITORY)))
+    command = [sys.executable, "-m", *arguments]
+    ended = subprocess.run(
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": found}, capture_output=True, text=True, timeout=250
+    )
+    assert ended.returncode == 0, f"{arguments}\n{ended.stdout[-2000:]}\n{ended.stderr[-2000:]}"
+    return ended.stdout
+
+
+def last_row(folder: Path) -> dict[str, str]:
+    header, *_, last = next(folder.glob("runs/*/progress.csv")).read_text().splitlines()
+    return dict(zip(header.split(","), last.split(","), strict=True))
+
+
+def test_each_recipe_has_nine_steps():
+    recipes = re.split(r"^## Add ", PAGE, flags=re.MULTILINE)[1:]
+    assert [re.findall(r"^(\d)\. ", recipe, re.MULTILINE) for recipe in recipes] == [list("123456789")] * 3
+
+
+@pytest.mark.long
+def test_the_world_passes_its_test_and_is_solved(tmp_path):
+    write(tmp_path, "my_world.py", "test_my_world.py", "corridor.yaml")
+    procsnake(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", "test_my_world.py")
+    procsnake(tmp_path, "procsnake", "train", "--config", "corridor.yaml")
+    row = last_row(tmp_path)
+    assert float(row["episode_return_mean"]) > 0.99
+    assert float(row["episode_len_mean"]) < 9  # the best is 7; whoever walks at random needs 20 and more
+
+
+@pytest.mark.long
+def test_the_trainer_learns_once_it_is_registered(tmp_path):
+    tree = tmp_path / "tree"
+    for floor in ("envs", "agents", "train", "serve"):
+        shutil.copytree(REPOSITORY / floor, tree / floor, ignore=shutil.ignore_patterns("__pycache__", "*.nb?"))
+    shutil.copy(REPOSITORY / "procsnake.py", tree)
+    (tree / "train" / "a2c.py").write_text(FILES["train/a2c.py"])
+    config, algorithms = tree / "train" / "config.py", tree / "train" / "algorithms.py"
+    queries = "\n\n@dataclass(frozen=True, kw_only=True)\nclass QSettings"
+    edit(config, queries, f"\n\n{FILES['settings']}{queries}")
+    edit(config, 'Literal["ppo", ', 'Literal["ppo", "a2c", ')
+    edit(
+        config, "    dqn: DQNSettings = ", "    a2c: A2CSettings = field(default_factory=A2CSettings)\n    dqn: DQNSettings = "
+    )
+    edit(algorithms, '_CONFIGS = {"ppo"', '_CONFIGS = {"a2c": "train.a2c:A2CConfig", "ppo"')
+    write(tmp_path, "my_world.py", "corridor.yaml")
+    settings = [
+        "algorithm=a2c",
+        "a2c.learning_rate=1e-2",
+        "a2c.num_steps=5",
+        "a2c.num_threads=1",
+        "budget.total_agent_steps=100000",
+    ]
+    flags = [part for setting in settings for part in ("--set", setting)]
+    procsnake(tmp_path, "procsnake", "train", "--config", "corridor.yaml", *flags, paths=(tree,))
+    row = last_row(tmp_path)
+    assert float(row["episode_return_mean"]) > 0.99
+    assert float(row["episode_len_mean"]) < 9  # the best is 7; whoever walks at random needs 20 and more
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert text.count(old) == 1, f"{path.name}: {old!r}"
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.long
+def test_the_heuristic_plays_is_looked_at_and_measured(tmp_path):
+    write(tmp_path, "hug.py")
+    recipe = PAGE.split("## Add a heuristic")[1]
+    commands = re.findall(r"^ *(procsnake .*)$", recipe, re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        told = procsnake(tmp_path, *command.split())
+    assert "50" in told
+    procsnake(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", "test_turn_0.py")

@@ -1,0 +1,36 @@
+"""The site builds strictly: every page is in the navigation, every link and anchor leads somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+ELSEWHERE = {"train/a2c.py", "tests/train/test_a2c.py", "envs/procsnake_env.py", "envs/procgen_env_wrapper.py"}
+"""Files of the recipes and of AIcrowd's entries."""
+
+
+def test_builds_strictly(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert "A game: a snake" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_files_that_a_page_names_exist(page):
+    """Paths in backquotes that begin with one of the project's folders."""
+    named = re.findall(r"`((?:envs|agents|train|serve|tests|notebooks)/[\w/.-]+\.\w+)`", page.read_text(encoding="utf-8"))
+    assert [path for path in named if path not in ELSEWHERE and not (REPOSITORY / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_nothing_is_left_to_fill_in(page):
+    assert re.findall(r"\b(?:TODO|TBD|FIXME|RESULT|LEGACY_RESULTS)\b", page.read_text(encoding="utf-8")) == []
