@@ -66,8 +66,13 @@ def export(directory: str | os.PathLike[str], *, network: torch.nn.Module, card:
 
 
 def load(path: str | os.PathLike[str]) -> Bundle:
-    """Read and check a bundle folder or zip. Raises `BundleError` if it is missing, cut off, changed or of a newer format."""
-    source = Path(path)
+    """Read and check a bundle folder or zip, or the bundle in a run folder.
+
+    Raises `BundleError` if it is missing, cut off, changed or of a newer format.
+    """
+    source = Path(path) / "bundle"
+    if not source.is_dir():
+        source = Path(path)
     if source.is_dir():
         contents = _read_folder(source)
     elif source.is_file():

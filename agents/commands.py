@@ -105,9 +105,8 @@ def _evaluate_on_levels(options: argparse.Namespace) -> int:
     from agents.procgen_evaluation import aggregates_by_split, evaluate, table
 
     runs = [Path(agent) for agent in options.agents]
-    bundles = [run / "bundle" if (run / "bundle").is_dir() else run for run in runs]
     played = evaluate(
-        [str(bundle) for bundle in bundles],
+        options.agents,
         levels=options.levels,
         episodes=options.episodes,
         seed=options.seed,
@@ -119,7 +118,7 @@ def _evaluate_on_levels(options: argparse.Namespace) -> int:
         print(json.dumps({"scores": [score.to_dict() for score in scores], "together": together}, indent=2))
     else:
         print(table(scores))
-    one_run = runs[0] if len(runs) == 1 and bundles[0] != runs[0] else None
+    one_run = runs[0] if len(runs) == 1 and (runs[0] / "bundle").is_dir() else None
     report = Path(options.report) if options.report else one_run and one_run / "evaluation.html"
     if report:
         from agents.procgen_report import write_evaluation

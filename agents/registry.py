@@ -70,9 +70,7 @@ def _load_policy(path: str, options: dict[str, Any]) -> Agent:
         raise UnknownNameError("agent", path, names(), hint="The path of a policy bundle does as well.")
     from agents.policy import Policy
 
-    exported = os.path.join(path, "bundle")
-    place = champions.path(path) if is_champion else exported if os.path.isdir(exported) else path
-    return _construct(Policy.load, path, {"path": place, **options})
+    return _construct(Policy.load, path, {"path": champions.path(path) if is_champion else path, **options})
 
 
 def _construct(factory: Callable[..., Agent], name: str, options: dict[str, Any]) -> Agent:

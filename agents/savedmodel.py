@@ -59,9 +59,7 @@ def add_savedmodel(parser: argparse.ArgumentParser) -> None:
 
 def run_savedmodel(options: argparse.Namespace) -> int:
     """`procsnake export savedmodel`."""
-    inside = Path(options.policy) / "bundle"
-    bundle = bundles.load(inside if inside.is_dir() else options.policy)
-    parity = export_savedmodel(bundle, options.out, states=options.states)
+    parity = export_savedmodel(bundles.load(options.policy), options.out, states=options.states)
     print(f"written: {Path(options.out) / VERSION}")
     print(f"same action on {parity.same_action} of {parity.clear} clear states of {parity.states};", end=" ")
     print(f"largest difference {parity.largest_difference:.2g}")

@@ -120,10 +120,10 @@ def run_submit(options: argparse.Namespace) -> int:
 
 def run_onnx(options: argparse.Namespace) -> int:
     """`procsnake export onnx`."""
+    from agents import bundle as bundles
     from agents.bundle import ONNX
-    from serve.aicrowd.export import load_bundle
 
-    bundle, target = load_bundle(options.policy), Path(options.out)
+    bundle, target = bundles.load(options.policy), Path(options.out)
     if target.is_dir():
         target /= ONNX
     part = target.with_name(f".{target.name}.part")

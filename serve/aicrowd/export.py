@@ -57,7 +57,7 @@ def export(
     `starter_kit`: a clone of AIcrowd's starter kit, whose files are copied and kept; only its open parts are added. Raises
     `BundleError`, `UnknownNameError`, `NoCounterpartError` and `ConfigError`.
     """
-    bundle = load_bundle(run)
+    bundle = bundles.load(run)
     translation = translate(bundle.card, track=track, framework=framework, weights=WEIGHTS if with_weights else None)
     kit = None if starter_kit is None else Path(starter_kit)
     if kit is not None and not (kit / "run.sh").is_file():
@@ -68,12 +68,6 @@ def export(
         files |= _weights(bundle, translation, framework)
     _write(Path(out).absolute(), files, kit)
     return translation
-
-
-def load_bundle(run: str | os.PathLike[str]) -> Bundle:
-    """The bundle at `run`, or the one in the run folder `run`. Raises `BundleError`."""
-    inside = Path(run) / "bundle"
-    return bundles.load(inside if inside.is_dir() else run)
 
 
 def _template() -> Files:
