@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 TENSORFLOW := .venv-tensorflow
+LONG := $(BIN)/python -m pytest -m long
+MACHINES := tests/train/cluster tests/train/sagemaker
 
-.PHONY: play test test-long legacy-test programs clean
+.PHONY: play test test-long long-training long-others legacy-test docs notebooks programs clean
 
 play: $(INSTALLED)
 	$(BIN)/procsnake quickstart
@@ -16,13 +18,27 @@ test: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest
 
+# Most of these wait more than they compute, so they run two by two; machines that must answer each other in time run alone.
 test-long: $(INSTALLED) $(TENSORFLOW)/.installed programs
+	$(MAKE) --jobs=2 --output-sync=target long-training long-others
+	$(LONG) $(MACHINES)
+
+long-training:
+	$(LONG) tests/train $(MACHINES:%=--ignore=%)
+
+long-others:
+	$(LONG) tests --ignore=tests/train
 	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest tests/envs/battlesnake/test_properties.py
-	$(BIN)/python -m pytest -m long
 	$(TENSORFLOW)/bin/python -m pytest -m long tests/agents/test_savedmodel.py
 
 legacy-test: $(INSTALLED)
-	$(BIN)/python -m pytest -m long -rs tests/serve/aicrowd/test_legacy.py
+	$(LONG) tests/serve/aicrowd/test_legacy.py
+
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+notebooks: $(INSTALLED)
+	$(BIN)/jupytext --quiet --update --to ipynb notebooks/*.py
 
 # What the long tests need beside Python, by the names of Debian's packages.
 programs:
