@@ -91,7 +91,10 @@ def test_it_runs(command, desk, monkeypatch):
         pytest.skip(reason)
     folder, url = desk
     monkeypatch.chdir(folder)
-    assert procsnake.main(words_here(command, url)) == 0
+    words = words_here(command, url)
+    if words[0] == "tournament" and "flood" in words:
+        (folder / "tournament.db").unlink(missing_ok=True)  # a reader plays one tournament, not all that the pages show
+    assert procsnake.main(words) == 0
 
 
 @pytest.mark.long
