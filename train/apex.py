@@ -22,8 +22,8 @@ from ray.rllib.env.env_runner_state_server import EnvRunnerStateServer
 from ray.rllib.utils.actor_manager import FaultAwareApply, FaultTolerantActorManager
 from ray.rllib.utils.metrics import LEARNER_RESULTS, SYNCH_WORKER_WEIGHTS_TIMER, TIMERS, WEIGHTS_SEQ_NO
 
+from train.algorithm_settings import APEXSettings
 from train.batched_algorithm import LEARNER_SECONDS
-from train.config import APEXSettings
 from train.dqn import DQN, DQNConfig
 from train.n_step import GOES_ON, TERMINATED, TRUNCATED, later, n_step_returns
 from train.q_runner import QRunner

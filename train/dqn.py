@@ -1,8 +1,8 @@
 """Deep Q-learning (Mnih et al. 2015) with what Rainbow (Hessel et al. 2018, arXiv 1710.02298) gathers: double, dueling,
 n-step, prioritised, distributional and noisy, each by its own setting: configuration, iteration, targets and loss.
 
-`train.q_runner` plays, `train.replay_buffer` remembers, `agents.networks.q_network` is the network; `train.config.DQNSettings`
-lists the settings.
+`train.q_runner` plays, `train.replay_buffer` remembers, `agents.networks.q_network` is the network;
+`train.algorithm_settings.DQNSettings` lists the settings.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from ray.rllib.utils.metrics import (
 from ray.rllib.utils.numpy import convert_to_numpy
 
 from agents.networks.q_network import q_values
+from train.algorithm_settings import DQNSettings, QSettings
 from train.allocator import keep_freed_memory
 from train.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm, configure
-from train.config import DQNSettings, Experiment, QSettings
+from train.config import Experiment
 from train.fragment import Fragment
 from train.modules import ATOMS, NEXT_ATOMS, TARGET_ATOMS, QModule, mask_logits
 from train.q_runner import QRunner

@@ -18,7 +18,8 @@ from safetensors.numpy import load_file, save_file
 from agents.networks.mxnet_runtime import mx, to_mxnet
 from agents.networks.mxnet_starter_pack import build, set_weights, to_planes, weights_of
 from agents.networks.starter_pack_shape import shape_of
-from train.config import Experiment, MXNetDQNSettings, NetworkSettings
+from train.algorithm_settings import MXNetDQNSettings
+from train.config import Experiment, NetworkSettings
 from train.export import MXNET_WEIGHTS
 from train.metrics import episode_sums
 from train.world import make_world, world_options

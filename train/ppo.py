@@ -1,7 +1,7 @@
 """Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347): configuration, iteration and loss.
 
 Experience comes from `train.batch_runner` with advantages done. Details follow CleanRL's ppo.py (Huang et al. 2022, "The 37
-implementation details of PPO"); `train.config.PPOSettings` lists the settings.
+implementation details of PPO"); `train.algorithm_settings.PPOSettings` lists the settings.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
+from train.algorithm_settings import PPOSettings
 from train.allocator import keep_freed_memory
 from train.batch_runner import ADVANTAGES, VALUE_TARGETS, BatchEnvRunner
 from train.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm, configure
-from train.config import Experiment, PPOSettings
+from train.config import Experiment
 from train.modules import ACTION_MASK, NetworkModule, mask_logits
 from train.recurrent import STRETCH, RecurrentModule, RecurrentRunner, shuffled_stretches
 from train.schedule import value_at

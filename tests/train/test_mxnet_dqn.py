@@ -12,7 +12,8 @@ from agents.evaluation import play_games
 from agents.policy import Policy
 from envs.errors import ConfigError, UnknownNameError
 from tests.train.experiments import toy_q
-from train.config import Experiment, MXNetDQNSettings, NetworkSettings
+from train.algorithm_settings import MXNetDQNSettings
+from train.config import Experiment, NetworkSettings
 from train.run import train
 
 if platform.system() != "Linux" or platform.machine() != "x86_64":

@@ -6,8 +6,9 @@ import dataclasses
 import math
 from typing import Any
 
+from train.algorithm_settings import APEXSettings, PPOSettings
 from train.cluster.scale import Heterogeneous, Homogeneous, Local, Single
-from train.config import APEXSettings, Experiment, PPOSettings
+from train.config import Experiment
 
 _LEAST_STEPS = _LEAST_GAMES = 16
 _RUNNERS_A_SHARD = 16

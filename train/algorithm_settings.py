@@ -1,0 +1,248 @@
+"""The settings of each algorithm: one dataclass each, one docstring a field, checked when they are made."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+from envs.errors import ConfigError
+from train.schedule import Knots
+
+
+@dataclass(frozen=True, kw_only=True)
+class PPOSettings:
+    """Proximal policy optimisation. Names and defaults as CleanRL has them."""
+
+    learning_rate: float | Knots = 2.5e-4
+    """Step size of Adam (epsilon 1e-5): a number, or knots [[0, value], [agent steps, value], …] of a line."""
+    anneal_lr: bool = False
+    """Bring the learning rate to 0 linearly over the run's budget, whatever it is otherwise."""
+    num_steps: int = 128
+    """Steps of every game between two updates."""
+    gamma: float = 0.99
+    """Discount factor, 0..1."""
+    gae_lambda: float = 0.95
+    """Lambda of generalised advantage estimation, 0..1."""
+    num_minibatches: int = 4
+    """Parts that each epoch over the batch is split into; each is one step of the optimiser."""
+    num_epochs: int = 4
+    """Passes over each batch."""
+    norm_adv: bool = True
+    """Bring the advantages of each minibatch to mean 0 and standard deviation 1."""
+    clip_coef: float = 0.2
+    """How far the policy ratio may move from 1 before its gradient is cut off."""
+    clip_vloss: bool = False
+    """Also clip the value loss, with the same coefficient."""
+    vf_coef: float = 0.5
+    """Weight of the value loss, which is half the mean squared error."""
+    ent_coef: float | Knots = 0.01
+    """Weight of the entropy bonus: a number or knots, as `learning_rate`."""
+    max_grad_norm: float = 0.5
+    """Largest global norm of a gradient; longer ones are scaled down."""
+    target_kl: float | None = None
+    """Leave out the remaining epochs of a batch once the approximate KL divergence is above this."""
+    kl_coef: float = 0.0
+    """First weight of a penalty on KL(policy of the rollout ‖ policy), besides clipping; 0: no penalty."""
+    kl_target: float = 0.01
+    """KL divergence that the weight of the penalty is doubled and halved for (section 4 of the paper)."""
+    norm_reward: bool = False
+    """Divide rewards by the running standard deviation of the discounted return, then clip them to ±10."""
+    symmetries: bool = False
+    """Show each decision a random one of the world's equivalent views (a snake's board mirrored or turned)."""
+    lstm_units: int = 0
+    """Units of a memory (LSTM) between the network's layers and its heads; 0: none. Such policies can't be exported."""
+    bf16: bool | None = None
+    """Roll out and learn in bfloat16; None: if the hardware is fast at it. Exported policies are float32 in any case."""
+    num_threads: int | None = None
+    """Threads of torch where it learns; None: measured now and then (runs then differ in the last digits of sums)."""
+
+    def __post_init__(self) -> None:
+        require_schedule(self, "ppo", "learning_rate", 0.0, 1.0)
+        require_schedule(self, "ppo", "ent_coef", 0.0)
+        require(self, "ppo", "num_steps", 1)
+        require(self, "ppo", "num_minibatches", 1)
+        require(self, "ppo", "num_epochs", 1)
+        require(self, "ppo", "num_threads", 1)
+        require(self, "ppo", "lstm_units", 0)
+        if self.lstm_units and self.symmetries:
+            raise ConfigError("ppo.symmetries turns each decision's view at random, which a memory can't follow; set one to 0")
+        for name in ("gamma", "gae_lambda"):
+            require(self, "ppo", name, 0.0, 1.0)
+        for name in ("clip_coef", "vf_coef", "max_grad_norm", "target_kl", "kl_coef", "kl_target"):
+            require(self, "ppo", name, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QSettings:
+    """What DQN and APEX share: Q-learning from prioritised replay."""
+
+    learning_rate: float | Knots = 5e-4
+    """Step size of Adam: a number, or knots [[agent steps, value], …] of a piecewise linear schedule."""
+    adam_epsilon: float = 1e-8
+    """Epsilon of Adam."""
+    num_steps: int = 4
+    """Steps of every game in a rollout."""
+    gamma: float = 0.99
+    """Discount factor, 0..1."""
+    n_step: int = 3
+    """Rewards that a target sums up before it relies on the network."""
+    train_batch_size: int = 256
+    """Decisions in a batch; each batch is one step of the optimiser."""
+    replay_ratio: float = 8.0
+    """How often each decision is learned from, on average: sizes of all batches together per agent step."""
+    replay_capacity: int = 200_000
+    """Decisions remembered, over all env runners; those of rows that wait for their game's end take room, too."""
+    learning_starts: int = 10_000
+    """Decisions taken before learning starts, also after a resume: checkpoints don't hold the memory."""
+    double_q: bool = True
+    """Let the network choose the next action and the target network value it."""
+    dueling: bool = True
+    """Separate heads for the state's value and the actions' advantages."""
+    num_atoms: int = 1
+    """Atoms of the distribution of returns that is learned (C51 has 51); 1: its mean alone."""
+    v_min: float = -1.0
+    """Lowest atom: the least return that can be told apart."""
+    v_max: float = 1.0
+    """Highest atom."""
+    noisy: bool = False
+    """Explore by learned noise in the heads' weights, too; then `epsilon` may be 0."""
+    sigma0: float = 0.5
+    """First size of that noise."""
+    priority_alpha: float = 0.6
+    """Exponent of the priorities, 0..1; 0: every decision is replayed with equal probability."""
+    priority_beta: float | Knots = 0.4
+    """Exponent of the weights that make up for it, 0..1: a number or knots, as `learning_rate`."""
+    target_update_freq: int = 500
+    """Updates between two updates of the target network."""
+    tau: float = 1.0
+    """How far the target network then goes towards the network, 0..1; 1: it is copied."""
+    max_grad_norm: float = 10.0
+    """Largest global norm of a gradient; longer ones are scaled down."""
+    bf16: bool | None = None
+    """Roll out and learn in bfloat16; None: if the hardware is fast at it. Exported policies are float32 in any case."""
+    num_threads: int | None = None
+    """Threads of torch where it learns; None: measured now and then (runs then differ in the last digits of sums)."""
+
+    section = ""
+
+    def __post_init__(self) -> None:
+        require_schedule(self, self.section, "learning_rate", 0.0, 1.0)
+        require_schedule(self, self.section, "priority_beta", 0.0, 1.0)
+        counts = ("num_steps", "n_step", "train_batch_size", "replay_capacity", "learning_starts", "num_atoms")
+        for name in (*counts, "target_update_freq", "num_threads"):
+            require(self, self.section, name, 1)
+        for name in ("gamma", "priority_alpha", "tau"):
+            require(self, self.section, name, 0.0, 1.0)
+        for name in ("adam_epsilon", "replay_ratio", "sigma0", "max_grad_norm"):
+            require(self, self.section, name, 0.0)
+        if self.v_min >= self.v_max:
+            raise ConfigError(f"{self.section}.v_min is {self.v_min:g}; it must be less than v_max, {self.v_max:g}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DQNSettings(QSettings):
+    """Deep Q-learning: rollouts and updates take turns."""
+
+    epsilon: float | Knots = field(default_factory=lambda: [[0, 1.0], [50_000, 0.05]])
+    """Probability of a random action: a number, or knots [[agent steps, value], …]."""
+
+    section = "dqn"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_schedule(self, self.section, "epsilon", 0.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class APEXSettings(QSettings):
+    """Distributed prioritised replay: env runners, replay shards and learner each go their own pace."""
+
+    epsilon_base: float = 0.4
+    """Game i of all N of all env runners explores with probability epsilon_base^(1 + epsilon_exponent · i / (N - 1))."""
+    epsilon_exponent: float = 7.0
+    """See `epsilon_base`."""
+    num_replay_shards: int = 1
+    """Processes that hold the memory; each has its share of the env runners."""
+    batches_per_request: int = 4
+    """Batches that the learner fetches from a shard at once."""
+    weight_push_freq: int = 4
+    """Updates between two publications of the network to the env runners."""
+
+    section = "apex"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, self.section, "epsilon_base", 0.0, 1.0)
+        require(self, self.section, "epsilon_exponent", 0.0)
+        for name in ("num_replay_shards", "batches_per_request", "weight_push_freq"):
+            require(self, self.section, name, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MXNetDQNSettings:
+    """The readable DQN in MXNet. Names and defaults as the SageMaker starter pack has them, where it has them."""
+
+    buffer_size: int = 5000
+    """Decisions remembered."""
+    update_every: int = 20
+    """Decisions for each batch that is learned from."""
+    batch_size: int = 64
+    """Decisions in a batch."""
+    lr_start: float = 5e-4
+    """First step size of Adam."""
+    lr_step: int = 500_000
+    """Updates between two changes of the step size."""
+    lr_factor: float = 0.5
+    """What the step size is then multiplied by."""
+    gamma: float = 0.95
+    """Discount factor, 0..1."""
+    tau: float = 1e-3
+    """How far the target network goes towards the network after each update, 0..1 (soft)."""
+    target_update_every: int = 0
+    """0: soft, by `tau`; otherwise the target network is copied after so many updates (hard)."""
+    eps_start: float = 1.0
+    """First probability of a random action."""
+    eps_end: float = 0.01
+    """Least probability of a random action."""
+    eps_decay: float = 0.995
+    """What the probability is multiplied by after each game."""
+    warmup: int = 0
+    """Decisions taken before learning starts; a batch's size at least."""
+    mask_actions: bool = True
+    """Never take actions that the world says are no use (certain death), nor expect them to be taken."""
+    num_steps: int = 100
+    """Steps of every game between two rows of progress.csv."""
+
+    def __post_init__(self) -> None:
+        for name in ("buffer_size", "update_every", "batch_size", "lr_step", "num_steps"):
+            require(self, "mxnet_dqn", name, 1)
+        for name in ("lr_start", "lr_factor", "gamma", "tau", "eps_start", "eps_end", "eps_decay"):
+            require(self, "mxnet_dqn", name, 0.0, 1.0)
+        for name in ("target_update_every", "warmup"):
+            require(self, "mxnet_dqn", name, 0)
+
+
+def require_schedule(section: Any, key: str, name: str, least: float, most: float = float("inf")) -> None:
+    """Raise `ConfigError` unless the field is a number, or knots that begin at 0, within the limits."""
+    value, full = getattr(section, name), f"{key}.{name}"
+    knots = value if isinstance(value, list) else [[0.0, value]]
+    if not knots or any(len(knot) != 2 for knot in knots) or (isinstance(value, list) and (len(knots) < 2 or knots[0][0])):
+        raise ConfigError(f"{full} is {value!r}; a schedule is two or more knots [agent steps, value], the first at 0 steps")
+    steps = [knot[0] for knot in knots]
+    if any(later <= earlier for earlier, later in itertools.pairwise(steps)):
+        raise ConfigError(f"{full}: the steps of its knots are {steps}; they must increase")
+    if not all(least <= knot[1] <= most for knot in knots):
+        raise ConfigError(f"{full} is {value!r}; its values must be {_limits(least, most)}")
+
+
+def require(section: Any, key: str, name: str, least: float, most: float = float("inf")) -> None:
+    """Raise `ConfigError` unless the field is None or within the limits."""
+    value = getattr(section, name)
+    if value is not None and not least <= value <= most:
+        full = f"{key}.{name}" if key else name
+        raise ConfigError(f"{full} is {value!r}; it must be {_limits(least, most)}")
+
+
+def _limits(least: float, most: float) -> str:
+    return f"at least {least:g}" if most == float("inf") else f"between {least:g} and {most:g}"
