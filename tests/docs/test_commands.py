@@ -79,6 +79,8 @@ def reason_not_to_run(command: Command) -> str | None:
             return reason
     if command.words[0] == "launch" and "--explain" not in command.words:
         return "needs an AWS account"
+    if "--browser" in command.words:
+        return "shows its game until Ctrl-C; tests/serve/viewer/test_browser.py watches one"
     if "--levels" in command.words:
         return "needs a Procgen run; notebook 4 makes one and measures it"
     return None

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import pytest
@@ -111,7 +115,7 @@ def test_a_game_appears_is_followed_and_finishes(page, site):
         next(frames)
     page.goto(site)
     card = page.locator("#live a")
-    card.wait_for()
+    card.locator("svg .head").nth(1).wait_for()
     assert card.locator("svg .head").count() == 2
     assert page.locator("#live .you").count() == 1
     card.click()
@@ -127,6 +131,25 @@ def test_a_game_appears_is_followed_and_finishes(page, site):
     page.locator("header a").click()
     page.locator("#past tr").wait_for()
     page.locator("#no-live").wait_for()
+
+
+def test_match_shows_its_game_in_the_browser(page):
+    """The newcomer's way: one command, the address it prints, Ctrl-C."""
+    command = [sys.executable, "-m", "procsnake", "match", "greedy", "random", "--browser", "--width", "7", "--height", "7"]
+    show = subprocess.Popen(command, env=os.environ | {"BROWSER": "true"}, stdout=subprocess.PIPE, text=True)
+    try:
+        page.goto(re.search(r"http://\S+", show.stdout.readline())[0])
+        page.locator("#live a, #past a").first.click()
+        page.locator("#about .won, #about .lost, #about .draw").wait_for()
+        assert page.locator("#snakes li").count() == 2
+        page.goto("about:blank")
+        show.send_signal(signal.SIGINT)
+        told = show.communicate(timeout=30)[0]
+    finally:
+        show.kill()
+        show.wait()
+    assert show.returncode == 0
+    assert re.search(r"(wins|a draw) after \d+ turns", told)
 
 
 def test_a_game_is_scrubbed_with_slider_buttons_and_keys(page, site):
