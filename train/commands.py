@@ -33,6 +33,7 @@ Curves, causes of death, speed, configuration and versions in one file that need
 
 examples:
   procsnake report runs/battlesnake-ppo-…             write it anew, also while the run goes on
+  procsnake report runs/* --metrics win_rate_vs_random --out docs/trainers    several runs in one frame, seeds as one line
 """
 COMPARE_HELP = """\
 The same board, reward and time for the SageMaker starter pack's DQN, DQN on one core and on all, APEX and PPO, one after the
@@ -48,7 +49,7 @@ def add_commands(command: Commands) -> None:
     """Add this floor's commands."""
     _add_train(command("train", run_train, "Train an experiment, or continue a run.", TRAIN_HELP))
     _add_tune(command("tune", run_tune, "Search for better values of an experiment's keys.", TUNE_HELP))
-    _add_report(command("report", run_report, "Write a run's report.html anew.", REPORT_HELP))
+    _add_report(command("report", run_report, "Write a run's report.html anew, or the curves of several runs.", REPORT_HELP))
     _add_compare(command("compare", run_compare, "Train several algorithms for the same time and compare them.", COMPARE_HELP))
     cluster_commands.add_commands(command)
     sagemaker_commands.add_commands(command)
@@ -80,7 +81,10 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_folder", metavar="RUN", help="folder of the run")
+    parser.add_argument("run_folders", metavar="RUN", nargs="+", help="folder of a run; several: their curves in one frame")
+    several = parser.add_argument_group("of several runs")
+    several.add_argument("--metrics", help="columns of progress.csv, with commas (default: return, length, win rate)")
+    several.add_argument("--out", default="curves", help="where .html and .png are written (default: %(default)s)")
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
@@ -136,7 +140,13 @@ def run_report(options: argparse.Namespace) -> int:
     """`procsnake report`."""
     from train.report import write_report
 
-    print(f"written: {write_report(options.run_folder)}")
+    if len(options.run_folders) == 1:
+        print(f"written: {write_report(options.run_folders[0])}")
+        return 0
+    from train.curves import write_curves
+
+    write_curves(options.run_folders, options.out, options.metrics.split(",") if options.metrics else ())
+    print(f"written: {options.out}.html, {options.out}.png")
     return 0
 
 

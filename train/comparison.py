@@ -1,4 +1,4 @@
-"""The arithmetic of `procsnake compare`: what was reached at equal time, ratios, and how sure they are."""
+"""The arithmetic of comparing runs: what was reached at equal time, ratios, and how sure they are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from agents.charts import Line
 from train.report import Columns
 
 LAST_SHARE = 0.2
@@ -81,6 +82,15 @@ def curve(runs: Sequence[Columns], name: str, grid: np.ndarray) -> tuple[np.ndar
     by_run = np.array([_on_grid(columns, name, grid) for columns in runs])
     points = [mean(column[np.isfinite(column)]) for column in by_run.T]
     return np.array([p.value for p in points]), np.array([p.low for p in points]), np.array([p.high for p in points])
+
+
+def band(title: str, runs: Sequence[Columns], name: str, grid: np.ndarray) -> Line:
+    """`curve` as a line to draw, with its band if there are several runs."""
+    middle, low, high = curve(runs, name, grid)
+    if not np.isfinite(low).any():
+        return Line(name=title, x=grid, y=middle)
+    low, high = (np.where(np.isfinite(edge), edge, middle) for edge in (low, high))
+    return Line(name=title, x=grid, y=middle, low=low, high=high)
 
 
 def _on_grid(columns: Columns, name: str, grid: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ def write_report(run: str | os.PathLike[str]) -> Path:
     """
     folder = Path(run)
     with disk_errors(folder):
-        config = _read_config(folder)
+        config = read_config(folder)
         write_whole(folder / REPORT, _page(folder, config, read_columns(folder)))
     return folder / REPORT
 
@@ -55,7 +55,8 @@ def _number(text: str | None) -> float:
         return math.nan
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
+    """A run's `config.yaml`, plain. Raises `RunError` if there is none or it can't be read."""
     try:
         config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
     except FileNotFoundError as error:

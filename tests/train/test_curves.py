@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+import procsnake
+from envs.errors import UnknownNameError
+from tests.train.test_report import Page, a_run
+from train.curves import rows_of, write_curves
+from train.run_folder import RunError
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Three seeds of one experiment whose lengths are 10, 20 and 60, and a run of the same name with another setting."""
+    made = []
+    for seed, length, gamma in ((0, 10.0, 0.9), (1, 20.0, 0.9), (2, 60.0, 0.9), (0, 5.0, 0.5)):
+        folder = tmp_path / f"{seed}-{gamma}"
+        folder.mkdir()
+        made.append(a_run(folder, name="snakes", seed=seed, ppo={"gamma": gamma}, columns={"episode_len_mean": length}))
+    return made
+
+
+def test_seeds_are_one_line_with_students_interval_and_other_settings_another(runs, tmp_path):
+    groups = write_curves(runs, tmp_path / "made" / "beside", ["episode_len_mean"])
+    heads, rows = rows_of(groups, ["episode_len_mean"])
+    margin = t.ppf(0.975, 2) * np.std([10, 20, 60], ddof=1) / np.sqrt(3)
+    assert heads == ["experiment", "seeds", "minutes", "decisions", "episode_len_mean"]
+    assert rows == [
+        ["snakes", "3", "0.5", "3,000", f"30 ({30 - margin:.3g} to {30 + margin:.3g})"],
+        ["snakes #2", "1", "0.5", "3,000", "5"],
+    ]
+    page = Page(tmp_path / "made" / "beside.html")
+    assert all(cell in page.text for row in rows for cell in row)
+    assert len([tag for tag, _ in page.tags if tag == "polygon"]) == 1
+    assert (tmp_path / "made" / "beside.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_measured_now_and_then_keeps_all_its_points(runs, tmp_path):
+    write_curves(runs[:1], tmp_path / "beside", ["win_rate"])
+    (line,) = (attributes for tag, attributes in Page(tmp_path / "beside.html").tags if tag == "polyline")
+    assert len(line["points"].split()) == 3
+
+
+def test_the_usual_metrics_are_those_that_the_runs_have(runs, tmp_path):
+    write_curves(runs, tmp_path / "beside")
+    captions = Page(tmp_path / "beside.html").text
+    assert {"episode_return_mean", "episode_len_mean", "win_rate"} <= set(captions.split())
+
+
+def test_what_cant_be_drawn_is_refused(runs, tmp_path, capsys):
+    with pytest.raises(UnknownNameError, match="episode_len_mean"):
+        write_curves(runs, tmp_path / "beside", ["episode_length_mean"])
+    (runs[0] / "progress.csv").unlink()
+    with pytest.raises(RunError, match="no finished iteration"):
+        write_curves(runs, tmp_path / "beside")
+    assert procsnake.main(["report", str(tmp_path), str(runs[1])]) == 2
+    assert "is no run" in capsys.readouterr().err
+    assert not list(tmp_path.glob("beside*"))
+
+
+def test_the_command_line_draws_them(runs, tmp_path, capsys):
+    assert procsnake.main(["report", *map(str, runs), "--metrics", "win_rate,mean_won", "--out", str(tmp_path / "x")]) == 0
+    assert "x.png" in capsys.readouterr().out
