@@ -15,13 +15,14 @@
 # # 1. From nothing to a snake in the arena
 #
 # Play a game, train a snake by self-play, measure it, serve it, and watch it play against a baseline in the browser. About
-# seven minutes on two cores, five of them for the engine to compile and the snake to train.
+# six minutes on two cores, four of them for the engine to compile and the snake to train.
 #
 # Every notebook here has the switch `FAST`: with the environment variable `FAST=1` it does the same in miniature, as the
 # tests do.
 
 # %%
 import os
+import time
 from pathlib import Path
 
 from IPython.display import Image, display
@@ -35,6 +36,7 @@ from train.config import Experiment
 from train.run import train
 
 FAST = os.environ.get("FAST") == "1"
+DELAY_S = 0.0 if FAST else 0.2
 
 # %% [markdown]
 # ## Play
@@ -45,11 +47,11 @@ FAST = os.environ.get("FAST") == "1"
 
 
 # %%
-def film(players: list, path: str, seed: int = 1) -> Image:
-    """Play a game and return it as a moving picture."""
+def film(players: list, path: str, seed: int = 1, delay: float = 0.0) -> Image:
+    """Play a game, with `delay` seconds between turns, and return it as a moving picture."""
     referee = Referee(players, seed=seed, recording=path, max_turns=60 if FAST else 500)
     for _ in referee.play():
-        pass
+        time.sleep(delay)
     result = referee.result
     print(f"{result.winner or 'nobody'} wins after {result.turns} turns")
     return Image(data=save_animation(path, Path(path).with_suffix(".gif")).read_bytes())
@@ -84,22 +86,23 @@ print(table(evaluate(snake, num_games=20 if FAST else 200)))
 # %% [markdown]
 # ## Serve
 #
-# The same command serves it on the internet (see the page on deploying). Open the address in a browser on this machine: it
-# shows the games.
+# The same command serves it on the internet (see the page on deploying). **Open the address in a browser on this machine**, and
+# keep it beside the notebook: it shows the games.
 
 # %%
 server = Background(str(run.path))
 print(f"the snake answers at {server.url}")
 
 # %% [markdown]
-# Play a game against it over HTTP, as the official engine would, and watch it at that address while it goes on.
+# Play a game against it over HTTP, as the official engine would, slowly enough to follow it at that address. Click on the board
+# there: what the snake expects of each move stands beside it. When the game is over, it can be gone through turn by turn.
 
 # %%
-display(film([server.url, agents.make("flood"), agents.make("greedy"), agents.make("greedy")], "over-http.jsonl", seed=2))
+opponents = [agents.make(name) for name in ("flood", "greedy", "greedy")]
+display(film([server.url, *opponents], "over-http.jsonl", seed=2, delay=DELAY_S))
 
 # %% [markdown]
 # To enter the arena give <https://play.battlesnake.com> an address that the internet reaches. Before that, let `procsnake
-# doctor URL` check it as a platform would. When you are done:
-
-# %%
-server.stop()
+# doctor URL` check it as a platform would.
+#
+# The server goes on, and its games can be watched, until this notebook's kernel is shut down or you call `server.stop()`.
