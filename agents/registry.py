@@ -22,7 +22,7 @@ _FACTORIES: dict[str, str | Callable[..., Agent]] = {
     "classics": "agents.heuristics.composition:classics",
 }
 
-_POLICY_SEARCH = "mcts"
+_POLICY_SEARCHES = ("alphabeta", "mcts")
 
 
 def register(name: str, factory: str | Callable[..., Agent]) -> None:
@@ -39,8 +39,9 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     """The agent registered under `name`, or the champion of that name, or else the policy whose bundle, or the run that
     exported it, lies at that path.
 
-    A path followed by "+mcts" is tree search on that policy: `make("runs/first+mcts")`. A Python file is the rules in it, alone
-    (`make("my_rule.py")`) or on top of any agent (`make("my_rule.py+flood")`, `make("my_rule.py+runs/first")`).
+    A path followed by "+alphabeta" or "+mcts" is that search with that policy: `make("runs/first+alphabeta")`. A Python file is
+    the rules in it, alone (`make("my_rule.py")`) or on top of any agent (`make("my_rule.py+flood")`,
+    `make("my_rule.py+runs/first")`).
 
     `options` are the agent's own keyword arguments (the agent's below the rules). Raises `UnknownNameError` for what is
     neither, `ConfigError` for options it doesn't have, `BundleError` for a bad bundle, `RuleError` for a file without rules.
@@ -52,7 +53,7 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
 
         return with_rules(f"{stem}.py", make(base, **options)) if suffix else with_rules(name)
     path, plus, search = name.rpartition("+")
-    if plus and search == _POLICY_SEARCH:
+    if plus and search in _POLICY_SEARCHES:
         name, options = search, {"policy": _load_policy(path, {}), **options}
     if name not in _FACTORIES:
         return _load_policy(name, options)

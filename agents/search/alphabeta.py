@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from agents.agent import Agent, Decision
+from agents.policy import Policy
 from agents.search.budget import Budget, WorkspacePool, check_range
 from agents.search.judgement import SCALE, SURE, WIN, Weights, judge
 from agents.search.players import choose_players, head_distance, is_player
@@ -15,8 +21,7 @@ from agents.search.transpositions import AT_LEAST, AT_MOST, EXACT, NO_MOVE, look
 from agents.search.turns import Turns, drift, new_turns, play, position_hash, search_rules, start_hash, take_back
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.safety import is_certain_death
-from envs.battlesnake.settings import Rules
-from envs.battlesnake.state import HEAD_COLLISION, Boards, State, head_cell, is_alive, step_offset
+from envs.battlesnake.state import HEAD_COLLISION, State, head_cell, is_alive, step_offset
 
 MAX_DEPTH = 56
 _QUIET_TURNS = 4
@@ -24,6 +29,7 @@ _MAX_TURNS = MAX_DEPTH + _QUIET_TURNS + 1
 MAX_RIVALS = 3
 DEFAULT_NODES = 20_000
 WINDOW = 150
+_LEAST = 0.01
 # Registers of a search that can be interrupted.
 _PLY, _TURN, _NODES, _TURNS_PLAYED, _VALUE, _RETURNING, _PLAYERS = range(7)
 
@@ -48,6 +54,7 @@ class Stack(NamedTuple):
     tried: np.ndarray  # int64 (P,)
     killer: np.ndarray  # int64 (P,): the move that last caused a cut here
     history: np.ndarray  # int64 (S, C): how often a snake's move to a cell caused a cut, weighted by depth
+    lean: np.ndarray  # int64 (4,): what the judgement of all that follows my first move gains by it
     table: np.ndarray  # uint64 (M, 2)
 
 
@@ -82,9 +89,15 @@ def new_workspace(state: State, *, table_bits: int) -> Workspace:
         tried=column[8],
         killer=column[9],
         history=np.zeros((snakes, cells), np.int64),
+        lean=np.zeros(4, np.int64),
         table=new_table(table_bits),
     )
     return Workspace(stack, new_turns(state, _MAX_TURNS), new_territory(state))
+
+
+def share_table(space: Workspace, owner: Workspace) -> Workspace:
+    """The same room, but for the table, which is the owner's."""
+    return space._replace(stack=space.stack._replace(table=owner.stack.table))
 
 
 @kernel
@@ -120,7 +133,7 @@ def run(s, r, x, u, f, w, until):
             if x.player[ply + 1] == 0:
                 turn -= 1
                 take_back(s, r, u, turn)
-            _note(s, r, x, ply, value)
+            _note(s, r, x, ply, value + _leaning(x, ply, value))
         else:
             if nodes >= until:
                 break
@@ -140,6 +153,8 @@ def run(s, r, x, u, f, w, until):
             ply -= 1
             continue
         x.tried[ply] += 1
+        x.alpha[ply + 1] = x.alpha[ply] - _leaning(x, ply, x.alpha[ply])
+        x.beta[ply + 1] = x.beta[ply] - _leaning(x, ply, x.beta[ply])
         following = _next_player(s, x, x.player[ply])
         depth = x.depth[ply]
         if following == 0:
@@ -148,12 +163,20 @@ def run(s, r, x, u, f, w, until):
             turn += 1
             played += 1
             depth -= 1
-        x.alpha[ply + 1], x.beta[ply + 1], x.depth[ply + 1], x.player[ply + 1] = x.alpha[ply], x.beta[ply], depth, following
+        x.depth[ply + 1], x.player[ply + 1] = depth, following
         returning = False
         ply += 1
     x.reg[_PLY], x.reg[_TURN], x.reg[_VALUE], x.reg[_RETURNING] = ply, turn, value, returning
     x.reg[_NODES], x.reg[_TURNS_PLAYED] = nodes, played
     return done
+
+
+@kernel
+def _leaning(x, ply, score):
+    """What a score gains by the move under way at `ply`: nothing if it is proven, or the move isn't my first."""
+    if ply > 0 or abs(score) > SURE:
+        return 0
+    return x.lean[x.choices[ply, x.tried[ply] - 1]]
 
 
 @kernel
@@ -241,7 +264,7 @@ def _list_choices(s, r, x, ply):
         target = head + step_offset(r.width, move)
         if is_certain_death(s, 0, i, r, target):
             continue
-        merit = x.history[i, target]
+        merit = x.history[i, target] + (x.lean[move] if ply == 0 else 0)
         if move == x.killer[ply]:
             merit += 1 << 40
         if move == known:
@@ -293,15 +316,25 @@ class AlphaBeta(Agent):
     can, and for my square if they are long enough. Positions at the end of the search are judged by `judgement.judge`; where
     two heads could meet next, it looks on for up to 4 turns. No food appears and no royale wall moves during the search.
 
+    With a `policy` (a `Policy`, or the path of its bundle), asked once a move, a move of mine loses `trust` points of judgement
+    for each factor e by which the policy thinks it less likely than its favourite, down to 1 %: it decides between moves that
+    the search holds for about equal. What is proven, a win or a death, stays as it is.
+
     Under `nodes` (positions in which a snake chooses or that are judged) it is deterministic. With a deadline and no `nodes` it
-    thinks until `margin_ms` before that; with neither, for 20 000 nodes. `weights` are what its judgement counts. It keeps a
-    table of 2**`table_bits` positions of 16 bytes while it thinks. Raises `ConfigError` for options out of range.
+    thinks until `margin_ms` before that; with neither, for 20 000 nodes. With `threads` above 1, others search ahead of the
+    first through the same table for as long as it thinks; the deepest answer counts. That depends on who comes first, so it
+    isn't deterministic; `nodes` then limits the first alone. `weights` are what its judgement counts. It keeps a table of
+    2**`table_bits` positions of 16 bytes, and as much for each further thread.
+
+    Raises `ConfigError` for options out of range, what `Policy.load` raises, and `BundleError` when playing on a board of
+    another size than the policy knows.
     """
 
     name = "alphabeta"
 
     def __init__(
         self,
+        policy: Policy | str | os.PathLike[str] | None = None,
         *,
         nodes: int | None = None,
         max_rivals: int = 2,
@@ -309,14 +342,22 @@ class AlphaBeta(Agent):
         margin_ms: float = 15.0,
         max_depth: int = MAX_DEPTH,
         table_bits: int = 17,
+        threads: int = 1,
+        trust: float = 1.0,
         weights: Weights | None = None,
     ) -> None:
         check_range("nodes", nodes, 1, 1 << 40)
         check_range("max_rivals", max_rivals, 0, MAX_RIVALS)
         check_range("max_depth", max_depth, 1, MAX_DEPTH)
         check_range("table_bits", table_bits, 8, 24)
+        check_range("threads", threads, 1, 16)
+        check_range("trust", trust, 0, 10_000)
+        self.policy = policy if policy is None or isinstance(policy, Policy) else Policy.load(policy)
+        if self.policy is not None:
+            self.name = f"{self.policy.name}-alphabeta"
         self.nodes, self.max_rivals, self.near, self.margin_ms = nodes, max_rivals, near, margin_ms
         self.max_depth, self.table_bits, self.weights = max_depth, table_bits, weights or Weights()
+        self.threads, self.trust = threads, trust
         self._idle: WorkspacePool[Workspace] = WorkspacePool(lambda state: new_workspace(state, table_bits=table_bits))
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
@@ -328,41 +369,95 @@ class AlphaBeta(Agent):
         return self._search(state, 0, you, nodes, None if deadline is None else deadline - self.margin_ms / 1000)
 
     def _search(self, state: State, board: int, you: int, nodes: int | None, deadline: float | None) -> Decision:
-        scratch = state.select(np.array([board]))
-        with self._idle.borrow(state) as space:
-            return _deepen(self, scratch, int(you), space, Budget(nodes, deadline))
+        lean = self._leanings(state, board, you)
+        with ExitStack() as borrowed:
+            spaces = [borrowed.enter_context(self._idle.borrow(state)) for _ in range(self.threads)]
+            searches = []
+            for place, space in enumerate(spaces):
+                budget = Budget(nodes, deadline) if place == 0 else Budget(None, math.inf)
+                scratch, shared = state.select(np.array([board])), share_table(space, spaces[0])
+                searches.append(_Search(self, scratch, int(you), shared, budget, lean, first=1 + place))
+            found = max(_run_together(searches), key=lambda found: found.depth)
+        note = {"score": found.score, "depth": found.depth}
+        for key, register in (("nodes", _NODES), ("turns", _TURNS_PLAYED)):
+            note[key] = sum(int(space.stack.reg[register]) for space in spaces)
+        return Decision(found.move, value=max(-1.0, min(1.0, found.score / SCALE)), note=note)
+
+    def _leanings(self, state: State, board: int, you: int) -> np.ndarray:
+        """Points that each move gains by what the policy says, int64 (4,): 0 for its favourite, less for the others."""
+        if self.policy is None:
+            return np.zeros(4, np.int64)
+        likely = self.policy.move_probabilities(state, np.array([board]), np.array([you]))[0][0]
+        return np.rint(self.trust * np.log(np.maximum(likely, _LEAST) / max(likely.max(), _LEAST))).astype(np.int64)
 
 
-def _deepen(agent: AlphaBeta, state: State, me: int, space: Workspace, budget: Budget) -> Decision:
-    """Iterative deepening within windows around the last score."""
-    s, r, (x, u, f) = state.arrays, search_rules(state.rules), space
-    prepare(s, r, x, u, f, me, agent.max_rivals, agent.near)
-    move, score, reached, width = drift(s, r, me), 0, 0, 3 * WIN
-    for depth in range(1, agent.max_depth + 1):
-        low, high = score - width, score + width
-        while True:
-            done = _iterate(s, r, space, agent.weights, budget, depth, low, high)
-            # A game that is over has a score, but no move was tried.
-            best = int(x.reg[_VALUE] if done else x.best[0])
-            if x.best_move[0] != NO_MOVE and best > low:
-                move = int(x.best_move[0])
-            if not done or low < best < high:
+class _Found(NamedTuple):
+    """What a search came to: the last depth that it finished, its score, and the best move known by now."""
+
+    move: int
+    score: int
+    depth: int
+
+
+@dataclass
+class _Search:
+    """One thread's iterative deepening, from depth `first` on, within windows around the last score."""
+
+    agent: AlphaBeta
+    state: State
+    me: int
+    space: Workspace
+    budget: Budget
+    lean: np.ndarray
+    first: int
+
+    def __post_init__(self) -> None:
+        self.rules = search_rules(self.state.rules)
+        x, u, f = self.space
+        prepare(self.state.arrays, self.rules, x, u, f, self.me, self.agent.max_rivals, self.agent.near)
+        x.lean[:] = self.lean
+
+    def run(self) -> _Found:
+        x = self.space.stack
+        move, score, reached, width = drift(self.state.arrays, self.rules, self.me), 0, 0, 3 * WIN
+        for depth in range(self.first, self.agent.max_depth + 1):
+            low, high = score - width, score + width
+            while True:
+                done = self._iterate(depth, low, high)
+                # A game that is over has a score, but no move was tried.
+                best = int(x.reg[_VALUE] if done else x.best[0])
+                if x.best_move[0] != NO_MOVE and best > low:
+                    move = int(x.best_move[0])
+                if not done or low < best < high:
+                    break
+                low, high = (-3 * WIN, high) if best <= low else (low, 3 * WIN)
+            if not done:
                 break
-            low, high = (-3 * WIN, high) if best <= low else (low, 3 * WIN)
-        if not done:
-            break
-        score, reached, width = best, depth, WINDOW
-        if abs(score) > SURE or (x.num_choices[0] == 1 and depth >= 2):
-            break
-    note = {"score": score, "depth": reached, "nodes": int(x.reg[_NODES]), "turns": int(x.reg[_TURNS_PLAYED])}
-    return Decision(move, value=max(-1.0, min(1.0, score / SCALE)), note=note)
+            score, reached, width = best, depth, WINDOW
+            if abs(score) > SURE or (x.num_choices[0] == 1 and depth >= 2):
+                break
+        return _Found(move, score, reached)
+
+    def _iterate(self, depth: int, low: int, high: int) -> bool:
+        """One iteration; False if the budget was spent first. It always makes a start, so that a first call compiles all."""
+        x, u, f = self.space
+        begin(x, depth, low, high)
+        while not run(self.state.arrays, self.rules, x, u, f, self.agent.weights, self.budget.pause(x.reg[_NODES])):
+            if self.budget.spent(x.reg[_NODES]):
+                return False
+        return True
 
 
-def _iterate(s: Boards, r: Rules, space: Workspace, weights: Weights, budget: Budget, depth: int, low: int, high: int) -> bool:
-    """One iteration; False if the budget was spent first. It always makes a start, so that a first call compiles all."""
-    x, u, f = space
-    begin(x, depth, low, high)
-    while not run(s, r, x, u, f, weights, budget.pause(x.reg[_NODES])):
-        if budget.spent(x.reg[_NODES]):
-            return False
-    return True
+def _run_together(searches: list[_Search]) -> list[_Found]:
+    """What each of the searches found, on a thread each, by the time that the first one is through."""
+    first, *others = searches
+    if not others:
+        return [first.run()]
+    with ThreadPoolExecutor(len(others)) as pool:
+        pending = [pool.submit(search.run) for search in others]
+        try:
+            found = first.run()
+        finally:
+            for search in others:
+                search.budget.end()
+        return [found, *(other.result() for other in pending)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,10 @@ class Budget:
         if self.nodes is not None and nodes >= self.nodes:
             return True
         return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def end(self) -> None:
+        """Have it spent from now on, whoever asks; from any thread."""
+        self.deadline = -math.inf
 
     def pause(self, nodes: int) -> int:
         """The number of nodes at which to ask again."""

@@ -9,11 +9,14 @@ import numpy as np
 
 from agents.agent import Agent, Decision
 from agents.policy import Policy
+from agents.sampling import choose, uniforms
 from agents.search.budget import Budget, WorkspacePool, check_range
 from agents.search.judgement import Weights
 from agents.search.players import choose_players
+from agents.search.regret import forget
 from agents.search.territory import Territory, new_territory, survey
 from agents.search.tree import (
+    MATCHING,
     MAX_PLAYERS,
     MAX_TURNS,
     NO_NODE,
@@ -31,11 +34,14 @@ from agents.search.tree import (
 from agents.search.turns import Turns, new_turns, search_rules, start_hash
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.state import ALIVE, State
+from envs.errors import UnknownNameError
 
 DEFAULT_SIMULATIONS = 5_000
 DEFAULT_POLICY_SIMULATIONS = 200
 _CHUNK = 200
 _LEAST_PRIOR = 0.01
+_LEAST_SHARE = 0.1
+ROOTS = ("uct", "regret")
 
 
 class Workspace(NamedTuple):
@@ -48,9 +54,11 @@ class Workspace(NamedTuple):
 
 
 @kernel
-def prepare(s, r, t, u, f, me, max_rivals, near):
-    """Start anew on board 0 for snake `me`."""
+def prepare(s, r, t, u, f, me, max_rivals, near, matching):
+    """Start anew on board 0 for snake `me`, with regret matching at the root or without."""
     t.reg[:] = 0
+    t.reg[MATCHING] = matching
+    forget(t.regrets)
     t.reg[PLAYERS] = choose_players(s, r, t.players, me, max_rivals, near)
     survey(s, r, f)
     start_hash(s, u)
@@ -79,6 +87,10 @@ class MCTS(Agent):
     ends at a position that is new (of `max_nodes` at most); there territory, lengths and hunger are judged. No food appears and
     no royale wall moves meanwhile.
 
+    With `root="regret"` the first turn is chosen by regret matching, and the average strategy takes the place of the tries.
+    Where whoever is foreseen has lost, as when two heads want the same cell, the best strategy is a mixed one, and with
+    `sample=True` the move is drawn: by its share, if that is a tenth or more, as a function of (`seed`, game, turn, slot).
+
     With a `policy` (a `Policy`, or the path of its bundle), its probabilities are the priors and its values, limited to -1..1,
     the judgement; positions are put to it `batch` at a time. Under `simulations` it is deterministic; with a deadline and no
     `simulations` it thinks until `margin_ms` (15, with a policy 25) before that; with neither, for 5 000 simulations, or 200
@@ -100,7 +112,13 @@ class MCTS(Agent):
         max_nodes: int = 1 << 16,
         margin_ms: float | None = None,
         weights: Weights | None = None,
+        root: str = "uct",
+        sample: bool = False,
+        seed: int = 0,
     ) -> None:
+        if root not in ROOTS:
+            raise UnknownNameError("root", root, ROOTS)
+        self.root, self.sample, self.seed = root, sample, seed
         check_range("simulations", simulations, 1, 1 << 40)
         check_range("exploration", exploration, 0.0, 1e6)
         check_range("max_rivals", max_rivals, 0, MAX_PLAYERS - 1)
@@ -134,13 +152,13 @@ class MCTS(Agent):
         root = state.select(np.array([board]))
         with self._idle.borrow(state) as space:
             t, u, f, _ = space
-            prepare(root.arrays, search_rules(root.rules), t, u, f, int(you), self.max_rivals, self.near)
+            prepare(root.arrays, search_rules(root.rules), t, u, f, int(you), self.max_rivals, self.near, self.root == "regret")
             budget = Budget(simulations, deadline)
             if self.policy is None:
                 self._simulate(root, space, budget)
             else:
                 self._simulate_with_policy(root, space, budget)
-            return _decide(t)
+            return self._decide(root, int(you), t)
 
     def _simulate(self, root: State, space: Workspace, budget: Budget) -> None:
         s, r, (t, u, f, leaves) = root.arrays, search_rules(root.rules), space
@@ -178,11 +196,15 @@ class MCTS(Agent):
         t.prior[nodes[rows], players] = np.where(legal, np.maximum(priors, _LEAST_PRIOR), 0)
         t.value[whose, players] = np.clip(values, -1, 1)
 
-
-def _decide(t: Tree) -> Decision:
-    visits, total = t.visits[0, 0].astype(np.int64), t.total[0, 0]
-    note = {"simulations": int(t.reg[SIMULATIONS]), "turns": int(t.reg[STEPS]), "nodes": int(t.reg[NODES])}
-    if not visits.any():
-        return Decision(int(t.prior[0, 0].argmax()), note=note)
-    move = int(visits.argmax())
-    return Decision(move, (visits / visits.sum()).astype(np.float32), float(total[move] / visits[move]), note)
+    def _decide(self, root: State, you: int, t: Tree) -> Decision:
+        visits, total = t.visits[0, 0].astype(np.int64), t.total[0, 0]
+        note = {"simulations": int(t.reg[SIMULATIONS]), "turns": int(t.reg[STEPS]), "nodes": int(t.reg[NODES])}
+        if not visits.any():
+            return Decision(int(t.prior[0, 0].argmax()), note=note)
+        amounts = visits if self.root == "uct" else t.regrets.strategy[0]
+        shares = (amounts / amounts.sum()).astype(np.float32)
+        move = int(shares.argmax())
+        if self.sample:
+            uniform = uniforms(root, np.zeros(1, np.int64), np.array([you]), seed=self.seed)
+            move = int(choose(np.where(shares < _LEAST_SHARE, 0, shares)[None], uniform)[0])
+        return Decision(move, shares, float(total[move] / max(visits[move], 1)), note)

@@ -1,4 +1,8 @@
-"""A table of positions that were searched before: fixed size, always the newer one of two that share a place."""
+"""A table of positions that were searched before: fixed size, always the newer one of two that share a place.
+
+Threads share it without locks: a row holds key ^ word beside the word, so that a row written half by one and half by another
+thread fits no key (Hyatt and Mann, "A lockless transposition-table implementation for parallel search", ICGA Journal, 2002).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ _VALUE, _DEPTH, _BOUND = np.int64(1 << 32), np.int64(1 << 16), np.int64(1 << 8)
 
 
 def new_table(bits: int) -> np.ndarray:
-    """Room for 2**bits positions, uint64 (2**bits, 2): key, and what is known in one word."""
+    """Room for 2**bits positions, uint64 (2**bits, 2): key ^ word, and the word that holds what is known."""
     return np.zeros((1 << bits, 2), np.uint64)
 
 
@@ -26,17 +30,18 @@ def store(table, key, value, depth, bound, move, turn):
     elif value < -SURE:
         value -= turn
     place = np.int64(key & np.uint64(len(table) - 1))
-    table[place, 0] = key
-    table[place, 1] = np.uint64(value * _VALUE + (depth + _DEPTH_0) * _DEPTH + bound * _BOUND + move)
+    word = np.uint64(value * _VALUE + (depth + _DEPTH_0) * _DEPTH + bound * _BOUND + move)
+    table[place, 0], table[place, 1] = key ^ word, word
 
 
 @kernel
 def look_up(table, key, turn):
     """(value, depth, bound, move) of a position on turn `turn`; the move is NO_MOVE if it isn't there."""
     place = np.int64(key & np.uint64(len(table) - 1))
-    if table[place, 0] != key:
+    check, known = table[place, 0], table[place, 1]
+    if check ^ known != key:
         return 0, -_DEPTH_0, EXACT, NO_MOVE
-    word = np.int64(table[place, 1])
+    word = np.int64(known)
     value, rest = word >> 32, word & 0xFFFFFFFF
     if value > SURE:
         value -= turn

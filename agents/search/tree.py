@@ -2,7 +2,7 @@
 
 Decoupled UCT: each snake chooses by what it has seen of its own moves alone, as if the others were part of the world (Tak,
 Lanctot, Winands, "Monte Carlo Tree Search Variants for Simultaneous Move Games", 2014), with priors as in PUCT (Silver et al.,
-"Mastering the game of Go without human knowledge", 2017).
+"Mastering the game of Go without human knowledge", 2017). At the root it may be regret matching instead (`regret.py`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import numpy as np
 
 from agents.search.judgement import weigh
 from agents.search.players import is_player
+from agents.search.regret import Regrets, learn_regret, match_regret, new_regrets
 from agents.search.territory import divide
-from agents.search.turns import drift, play, take_back
+from agents.search.turns import drift, play, position_hash, take_back
+from envs.battlesnake import rng
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.safety import is_certain_death
 from envs.battlesnake.state import head_cell, is_alive, step_offset
@@ -28,13 +30,14 @@ _JOINT_MOVES = 4**MAX_PLAYERS
 # A judgement of this much is worth half a win; that the last snakes die together is worth this to each.
 _SCALE, _DRAW = 600.0, -0.5
 # Registers.
-NODES, SIMULATIONS, STEPS, PLAYERS = range(4)
+NODES, SIMULATIONS, STEPS, PLAYERS, MATCHING = range(5)
+_TO_UNIT = 2.0**-32
 
 
 class Tree(NamedTuple):
     """N nodes, P snakes that are searched (mine first), B simulations at a time, T turns, S slots."""
 
-    reg: np.ndarray  # int64 (4,): nodes in use, simulations done, turns played, snakes that are searched
+    reg: np.ndarray  # int64 (5,): nodes in use, simulations done, turns played, snakes searched, if the root matches regret
     players: np.ndarray  # int64 (S + P,): their slots
     moves: np.ndarray  # int8 (1, S)
     prior: np.ndarray  # float32 (N, P, 4): 0 for what is certain death or the dead's
@@ -46,12 +49,13 @@ class Tree(NamedTuple):
     length: np.ndarray  # int64 (B,)
     leaf: np.ndarray  # int64 (B,): the new node, or NO_NODE
     value: np.ndarray  # float64 (B, P): what the simulation came to, -1..1
+    regrets: Regrets  # the root's
 
 
 def new_tree(snakes: int, nodes: int, batch: int) -> Tree:
     """Room for `nodes` nodes and `batch` simulations under way."""
     return Tree(
-        reg=np.zeros(4, np.int64),
+        reg=np.zeros(5, np.int64),
         players=np.zeros(snakes + MAX_PLAYERS, np.int64),
         moves=np.zeros((1, snakes), np.int8),
         prior=np.zeros((nodes, MAX_PLAYERS, 4), np.float32),
@@ -63,6 +67,7 @@ def new_tree(snakes: int, nodes: int, batch: int) -> Tree:
         length=np.zeros(batch, np.int64),
         leaf=np.zeros(batch, np.int64),
         value=np.zeros((batch, MAX_PLAYERS)),
+        regrets=new_regrets(MAX_PLAYERS),
     )
 
 
@@ -104,7 +109,10 @@ def descend(s, r, t, u, b, exploration):
         for p in range(t.reg[PLAYERS]):
             move = _NOT_CHOSEN
             if is_alive(s, 0, t.players[p]):
-                move = _select(t, node, p, exploration)
+                if depth == 0 and t.reg[MATCHING]:
+                    move = match_regret(t.regrets, t.prior, p, _uniform(s, t, u, b, p))
+                else:
+                    move = _select(t, node, p, exploration)
                 t.moves[0, t.players[p]] = move
                 t.visits[node, p, move] += 1
                 t.total[node, p, move] -= 1
@@ -126,6 +134,12 @@ def descend(s, r, t, u, b, exploration):
         node = onward
     t.length[b], t.leaf[b] = depth, leaf
     t.reg[STEPS] += depth
+
+
+@kernel
+def _uniform(s, t, u, b, p):
+    """A number in [0, 1) for player p in simulation b, a function of the position, too."""
+    return (rng.draw(position_hash(s, u, 0), t.reg[SIMULATIONS] + b, rng.MOVES, p) >> np.uint64(32)) * _TO_UNIT
 
 
 @kernel
@@ -211,6 +225,11 @@ def copy_board(s, leaves, b):
 @kernel
 def back_up(t, b):
     """Credit simulation b's values to the moves that led to them."""
+    if t.reg[MATCHING]:
+        joint = 0
+        for p in range(t.reg[PLAYERS]):
+            joint += t.chosen[b, 0, p] << (2 * p)
+        learn_regret(t.regrets, t.prior, t.reg[PLAYERS], joint, t.value, b)
     for turn in range(t.length[b]):
         node = t.path[b, turn]
         for p in range(t.reg[PLAYERS]):

@@ -1,7 +1,7 @@
 """How fast the search is: `python -m tests.benchmarks.search [--quick] [--json]`.
 
-11×11 duels in mid-game, 64 positions of seeded games between flood-fill snakes; one thread. A node of alpha-beta is a position
-in which a snake chooses or that is judged; a simulation step of MCTS is a turn of all snakes played in the tree.
+11×11 duels in mid-game, 64 positions of seeded games between flood-fill snakes; one thread unless said. A node of alpha-beta
+is a position in which a snake chooses or that is judged; a simulation step of MCTS is a turn of all snakes played in the tree.
 """
 
 from __future__ import annotations
@@ -46,10 +46,12 @@ def thinking(agent: Agent, positions: Iterator[State], key: str) -> Callable[[],
     return lambda: agent.act(next(positions), 0).note[key]
 
 
-def depth_in_time(positions: list[State]) -> float:
-    """Median turns that alpha-beta looks ahead in 50 ms."""
-    agent = AlphaBeta(margin_ms=0.0)
-    return float(np.median([agent.act(s, 0, time.monotonic() + THINKING_S).note["depth"] for s in positions]))
+def in_time(positions: list[State], threads: int) -> tuple[float, float]:
+    """Turns that alpha-beta looks ahead in 50 ms, and nodes that it sees: means over the positions."""
+    agent = AlphaBeta(margin_ms=0.0, threads=threads)
+    agent.act(positions[0], 0)
+    notes = [agent.act(s, 0, time.monotonic() + THINKING_S).note for s in positions]
+    return float(np.mean([note["depth"] for note in notes])), float(np.mean([note["nodes"] for note in notes]))
 
 
 def main() -> None:
@@ -72,8 +74,10 @@ def main() -> None:
     show("alpha-beta, turns played", "alphabeta_turns_per_cpu_s", rate(thinking(alphabeta, cycle(positions), "turns"), **spent))
     show("MCTS, simulation steps", "mcts_steps_per_cpu_s", rate(thinking(mcts, cycle(positions), "turns"), **spent))
     show("MCTS, simulations", "mcts_simulations_per_cpu_s", rate(thinking(mcts, cycle(positions), "simulations"), **spent))
-    figures["alphabeta_depth_50_ms"] = depth_in_time(positions[::4] if options.quick else positions)
-    print(f"{'alpha-beta, turns ahead in 50 ms of wall time':<44} {figures['alphabeta_depth_50_ms']:9.0f}")
+    for threads in (1, 2):
+        depth, nodes = in_time(positions[::4] if options.quick else positions, threads)
+        figures |= {f"alphabeta_depth_50_ms_{threads}_threads": depth, f"alphabeta_nodes_50_ms_{threads}_threads": nodes}
+        print(f"alpha-beta in 50 ms of wall time, threads={threads}: {depth:.2f} turns ahead, {nodes:,.0f} nodes")
     if options.json:
         print(json.dumps({**figures, "machine": machine(), "time": time.strftime("%Y-%m-%d")}))
 

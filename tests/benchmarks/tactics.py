@@ -43,8 +43,8 @@ def main() -> None:
     print("procsnake tactics", machine())
     figures = {}
     for name in options.agents:
-        kinds = {"alphabeta": {"margin_ms": 0.0}, "mcts": {"margin_ms": 0.0}}
-        found = solved(agents.make(name, **kinds.get(name, {})))
+        searches = name.rpartition("+")[2] in ("alphabeta", "mcts")
+        found = solved(agents.make(name, **({"margin_ms": 0.0} if searches else {})))
         right, tried = (sum(column) for column in zip(*found.values(), strict=True))
         figures[name] = right / tried
         themes = ", ".join(f"{theme} {r}/{n}" for theme, (r, n) in found.items())

@@ -32,3 +32,13 @@ def test_a_proven_win_counts_its_turns_from_the_position():
     assert look_up(table, np.uint64(1), 2)[0] == WIN - 5
     store(table, np.uint64(1), 10 - WIN, 4, EXACT, 1, 7)
     assert look_up(table, np.uint64(1), 2)[0] == 5 - WIN
+
+
+def test_a_row_that_two_threads_wrote_half_each_is_nobodys():
+    table, halves = new_table(8), []
+    keys = np.uint64(3), np.uint64(3 + 256)
+    for key in keys:
+        store(table, key, int(key), 1, EXACT, 1, 0)
+        halves.append(table[3].copy())
+    table[3] = halves[0][0], halves[1][1]
+    assert [look_up(table, key, 0)[3] for key in keys] == [NO_MOVE, NO_MOVE]
