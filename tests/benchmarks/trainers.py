@@ -44,7 +44,12 @@ from train.ray_runtime import running_ray
 OBSERVATION = {"view": "window", "radius": 5, "rotate": True}
 STEPS, EPOCHS, MINIBATCHES = 32, 2, 8
 PARTS = ("network", "ppo", "dqn", "apex")
-NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {"tiny MLP": ("mlp", {"hidden_sizes": [32]}), "snake CNN": ("snake-cnn", {})}
+BEFORE = "two convolutions"
+NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "tiny MLP": ("mlp", {"hidden_sizes": [32]}),
+    "snake CNN": ("snake-cnn", {}),
+    BEFORE: ("snake-cnn", {"channels": [32, 32], "strides": [2, 2]}),
+}
 
 
 class StockVectorEnv(VectorEnv):
@@ -326,13 +331,18 @@ def ablation(num_games: int, rounds: int) -> dict[str, float]:
     Call it before anything else: the allocator's setting can't be taken back.
     """
     rows = 3 * num_games
-    shapes = {"float32, planes first": (False, False), "channels last": (False, True), "bfloat16": (True, True)}
     figures, before = {}, 0.0
     torch.set_num_threads(1)
-    for name, (bf16, channels_last) in {**shapes, "freed memory kept": (True, True)}.items():
-        if name not in shapes:
+    for name, network, bf16, channels_last in (
+        ("float32, planes first", BEFORE, False, False),
+        ("channels last", BEFORE, False, True),
+        ("bfloat16", BEFORE, True, True),
+        ("freed memory kept", BEFORE, True, True),
+        ("patches", "snake CNN", True, True),
+    ):
+        if name == "freed memory kept":
             keep_freed_memory()
-        both = arithmetic("snake CNN", rows, rows * STEPS // MINIBATCHES, bf16=bf16, channels_last=channels_last)
+        both = arithmetic(network, rows, rows * STEPS // MINIBATCHES, bf16=bf16, channels_last=channels_last)
         measured = [Measured(), Measured()]
         for work in both:
             work()
@@ -436,7 +446,7 @@ def main() -> None:
     with running_ray(num_cpus=3):
         register_env("snakes", lambda config: StockVectorEnv(config["num_games"]))
         register_env("snake-games", StockMultiAgentEnv)
-        for network in NETWORKS if "ppo" in parts else ():
+        for network in ("tiny MLP", "snake CNN") if "ppo" in parts else ():
             print(network, flush=True)
             figures |= compare(network, num_games, rounds)
         if "dqn" in parts:
