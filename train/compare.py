@@ -23,7 +23,7 @@ from agents.charts_png import save_charts
 from agents.page import figures, html_page, table
 from envs.command_line import write_whole
 from envs.errors import ConfigError, UnknownNameError
-from train.comparison import LAST_SHARE, Estimate, band, mean, ratio, reached
+from train.comparison import LAST_SHARE, Estimate, curve, mean, ratio, reached
 from train.config import Experiment
 from train.report import read_columns
 from train.run_folder import BUNDLE, RunError, disk_errors, find_runs
@@ -171,7 +171,13 @@ def _end_of(run: Path, minutes: float) -> dict[str, float]:
 
 def _lines(runs: Mapping[str, Sequence[Path]], key: str, minutes: float) -> list[Line]:
     grid = np.linspace(0, minutes * 1.02, _POINTS + 1)[1:]
-    return [band(name, [read_columns(path) for path in paths], key, grid) for name, paths in runs.items()]
+    lines = []
+    for name, paths in runs.items():
+        middle, low, high = curve([read_columns(path) for path in paths], key, grid)
+        known = np.isfinite(low).any()
+        low, high = (np.where(np.isfinite(edge), edge, middle) for edge in (low, high))
+        lines.append(Line(name=name, x=grid, y=middle, low=low if known else None, high=high if known else None))
+    return lines
 
 
 def rows_of(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from agents.charts import Line
 from train.report import Columns
 
 LAST_SHARE = 0.2
@@ -79,18 +78,14 @@ def ratio(values: Sequence[float], baseline: Sequence[float]) -> Estimate:
 
 def curve(runs: Sequence[Columns], name: str, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(mean, low, high) over the runs at each minute of `grid`: the episodes that ended since the one before. NaN: unknown."""
-    by_run = np.array([_on_grid(columns, name, grid) for columns in runs])
-    points = [mean(column[np.isfinite(column)]) for column in by_run.T]
+    points = [mean(column[np.isfinite(column)]) for column in on_grid(runs, name, grid).T]
     return np.array([p.value for p in points]), np.array([p.low for p in points]), np.array([p.high for p in points])
 
 
-def band(title: str, runs: Sequence[Columns], name: str, grid: np.ndarray) -> Line:
-    """`curve` as a line to draw, with its band if there are several runs."""
-    middle, low, high = curve(runs, name, grid)
-    if not np.isfinite(low).any():
-        return Line(name=title, x=grid, y=middle)
-    low, high = (np.where(np.isfinite(edge), edge, middle) for edge in (low, high))
-    return Line(name=title, x=grid, y=middle, low=low, high=high)
+def on_grid(runs: Sequence[Columns], name: str, grid: np.ndarray) -> np.ndarray:
+    """Mean of an episode metric, float64 (runs, points), over the episodes that ended up to each minute of `grid` since the one
+    before. NaN: none did."""
+    return np.array([_on_grid(columns, name, grid) for columns in runs])
 
 
 def _on_grid(columns: Columns, name: str, grid: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""`procsnake report RUN RUN …`: several runs in one frame, the seeds of an experiment as one line with its interval."""
+"""`procsnake report RUN RUN …`: several runs in one frame, the seeds of an experiment as one line with a band."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from agents.charts_png import save_charts
 from agents.page import figures, html_page, table
 from envs.command_line import write_whole
 from envs.errors import UnknownNameError
-from train.comparison import LAST_SHARE, band, mean, reached
+from train.comparison import LAST_SHARE, mean, on_grid, reached
 from train.report import Columns, read_columns, read_config
 from train.run_folder import RunError, disk_errors
 
 USUAL = ("episode_return_mean", "episode_len_mean", "win_rate")
 """Columns that are shown unless others are asked for, as far as the runs have them."""
-_POINTS = 60
+_POINTS = 40
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,19 @@ def _lines(groups: Sequence[Group], name: str) -> list[Line]:
         known = min(int(np.isfinite(columns.get(name, np.array([math.nan]))).sum()) for columns in group.histories)
         # A little longer: the last iteration, and the evaluation after it, end when the budget is used up already.
         grid = np.linspace(0, group.minutes * 1.02, max(1, min(known, _POINTS)) + 1)[1:]
-        lines.append(band(group.name, group.histories, name, grid))
+        by_run = on_grid(group.histories, name, grid)
+        met = np.isfinite(by_run)
+        middle = np.where(met.any(0), np.nansum(by_run, axis=0) / np.maximum(met.sum(0), 1), math.nan)
+        band = {"low": np.fmin.reduce(by_run), "high": np.fmax.reduce(by_run)} if len(by_run) > 1 else {}
+        lines.append(Line(name=group.name, x=grid, y=middle, **band))
     return lines
 
 
 def _page(groups: Sequence[Group], shown: dict[str, list[Line]]) -> str:
     note = (
-        f"Bands: 95 % intervals over seeds (Student). In the table: episodes that ended in the last {LAST_SHARE:.0%} "
-        "of the time. Runs of one experiment whose configurations differ in more than the seed are numbered."
+        "Mean over seeds; bands from the lowest to the highest. In the table: episodes that ended in the last "
+        f"{LAST_SHARE:.0%} of the time, with 95 % intervals over seeds (Student). Runs of one experiment whose configurations "
+        "differ in more than the seed are numbered."
     )
     charts = [(name, line_chart(lines, x_label="minutes", zero=True)) for name, lines in shown.items()]
     heads, rows = rows_of(groups, list(shown))

@@ -33,7 +33,9 @@ def test_seeds_are_one_line_with_students_interval_and_other_settings_another(ru
     ]
     page = Page(tmp_path / "made" / "beside.html")
     assert all(cell in page.text for row in rows for cell in row)
-    assert len([tag for tag, _ in page.tags if tag == "polygon"]) == 1
+    (band,) = (attributes["points"] for tag, attributes in page.tags if tag == "polygon")
+    edges = {point.split(",")[1] for point in band.split()}
+    assert len(edges) == 2, "all along, the seeds' lengths are the same"
     assert (tmp_path / "made" / "beside.png").read_bytes().startswith(b"\x89PNG")
 
 
