@@ -52,6 +52,8 @@ programs:
 	have setpriv || missing="$$missing util-linux"; \
 	have sshd /usr/sbin/sshd || missing="$$missing openssh-server"; \
 	have ssh || missing="$$missing openssh-client"; \
+	have Xvfb || missing="$$missing xvfb"; \
+	have xdotool || missing="$$missing xdotool"; \
 	[ -z "$$missing" ] || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; } || \
 	  { echo "test-long: these are missing and could not be installed. As root: apt-get install -y$$missing" >&2; exit 1; }

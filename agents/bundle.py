@@ -30,6 +30,8 @@ __all__ = ["Bundle", "BundleError", "Card", "export", "load"]
 CARD, ONNX, WEIGHTS, README = "card.json", "policy.onnx", "weights.safetensors", "README.md"
 OPSET = 17
 MAX_FILE_BYTES = 256 << 20
+STATE, NEXT_STATE = "state", "next_state"
+"""Names in policy.onnx of what a policy with a memory remembers; zeros where an episode begins."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Bundle:
 
 def export(directory: str | os.PathLike[str], *, network: torch.nn.Module, card: Card | Mapping[str, Any]) -> Path:
     """Write `network` (observations [B, …] → logits [B, A], values [B]) and its card as a bundle; returns its path.
+
+    Of one with a memory (it has `one_step`) policy.onnx reads `state` [B, S], too, and answers with `next_state`.
 
     A copy is exported, in float32, on the CPU and in evaluation mode; the network itself stays as it is. The folder appears
     whole or not at all; an older bundle in its place is replaced. `card.files` is filled in here. Raises `BundleError` for an
@@ -169,16 +173,21 @@ def _onnx_bytes(network: torch.nn.Module, card: Card) -> bytes:
     """Trace a network in evaluation mode with a free batch axis."""
     import torch
 
-    example = torch.zeros((2, *card.observation_shape), dtype=getattr(torch, card.observation_dtype))
+    example = [torch.zeros((2, *card.observation_shape), dtype=getattr(torch, card.observation_dtype))]
+    seen, said = ["observations"], ["logits", "values"]
+    if hasattr(network, "one_step"):
+        network = network.one_step().eval()
+        example.append(torch.zeros((2, network.state_size)))
+        seen, said = [*seen, STATE], [*said, NEXT_STATE]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), torch.inference_mode():
         warnings.simplefilter("ignore")
         torch.onnx.export(
             network,
-            (example,),
+            tuple(example),
             Path(folder, ONNX),
-            input_names=["observations"],
-            output_names=["logits", "values"],
-            dynamic_axes={name: {0: "batch"} for name in ("observations", "logits", "values")},
+            input_names=seen,
+            output_names=said,
+            dynamic_axes={name: {0: "batch"} for name in (*seen, *said)},
             opset_version=OPSET,
             # torch's newer exporter writes opset 18, converts it down where it can, and prints as it goes.
             dynamo=False,

@@ -128,7 +128,54 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def onnx_forward(bundle: Bundle, threads: int) -> Forward:
-    """The network of a bundle on onnxruntime with `threads` threads. Raises `BundleError` if it can't be run."""
+    """The network of a bundle on onnxruntime with `threads` threads.
+
+    Raises `BundleError` if it can't be run, or has a memory: then one board alone doesn't say what to do.
+    """
+    session = _session(bundle, threads)
+    if len(session.get_inputs()) > 1:
+        raise _needs_memory(bundle)
+
+    def forward(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        logits, values = session.run(["logits", "values"], {"observations": np.ascontiguousarray(observations)})
+        return logits, values
+
+    return forward
+
+
+def _needs_memory(bundle: Bundle) -> BundleError:
+    return BundleError(
+        f"{bundle.path}: the policy has a memory (LSTM), but here each observation is looked at by itself, as by a server that"
+        " gets requests. Measure one for Procgen with procsnake evaluate RUN --levels test; train snakes with ppo.lstm_units=0"
+    )
+
+
+def onnx_steps(bundle: Bundle, threads: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """The network of a bundle as who plays on: (observations (R, …), begins bool (R,)) → logits float32 (R, A).
+
+    A policy with a memory carries it along for each of the R rows, from call to call, and forgets it in rows whose episode
+    `begins` with the observation. Raises `BundleError` if it can't be run.
+    """
+    session = _session(bundle, threads)
+    if len(session.get_inputs()) == 1:
+        return lambda observations, begins: session.run(["logits"], {"observations": np.ascontiguousarray(observations)})[0]
+    size = session.get_inputs()[1].shape[1]
+    state = np.zeros((0, size), np.float32)
+
+    def step(observations: np.ndarray, begins: np.ndarray) -> np.ndarray:
+        nonlocal state
+        if len(state) != len(observations):
+            state = np.zeros((len(observations), size), np.float32)
+        state[begins] = 0.0
+        seen = {"observations": np.ascontiguousarray(observations), bundles.STATE: state}
+        logits, state = session.run(["logits", bundles.NEXT_STATE], seen)
+        return logits
+
+    return step
+
+
+def _session(bundle: Bundle, threads: int) -> Any:
+    """onnxruntime's session. Raises `BundleError` if the network can't be run."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -141,15 +188,9 @@ def onnx_forward(bundle: Bundle, threads: int) -> Forward:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     try:
-        session = onnxruntime.InferenceSession(bundle.onnx, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(bundle.onnx, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise BundleError(f"{bundle.path}: onnxruntime can't run policy.onnx: {error}") from error
-
-    def forward(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        logits, values = session.run(["logits", "values"], {"observations": np.ascontiguousarray(observations)})
-        return logits, values
-
-    return forward
 
 
 def _torch_forward(bundle: Bundle, threads: int) -> Forward:
@@ -168,6 +209,8 @@ def _torch_forward(bundle: Bundle, threads: int) -> Forward:
         card.action["num_actions"],
         **card.network.get("options", {}),
     )
+    if hasattr(network, "one_step"):
+        raise _needs_memory(bundle)
     try:
         network.load_state_dict(load(bundle.weights))
     except RuntimeError as error:

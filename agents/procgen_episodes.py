@@ -17,8 +17,8 @@ from envs.mp4 import write_mp4
 from envs.procgen.vector_env import GameState, ProcgenVectorEnv
 from envs.procgen.wrappers import innermost
 
-Decide = Callable[[np.ndarray], np.ndarray]
-"""From observations (R, …) to actions (R,)."""
+Decide = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From observations (R, …), and which of them begin an episode, bool (R,), to actions (R,). Called once a step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +47,11 @@ def play(world: BatchEnv, decide: Decide, episodes: int, seed: int) -> list[Epis
     world.restart(seed)
     games = innermost(world)
     starts = games.get_state()
+    begins = np.ones(world.num_envs, np.bool_)
     while (ended < per_row).any():
-        history.append(np.asarray(decide(world.observations), np.int8))
+        history.append(np.asarray(decide(world.observations, begins), np.int8))
         world.advance(history[-1])
+        begins = world.terminated | world.truncated
         columns = world.drain_episodes()
         for k, row in enumerate(columns["row"]):
             ended[row] += 1

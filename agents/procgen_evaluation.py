@@ -11,7 +11,7 @@ import numpy as np
 import envs
 from agents.bundle import Bundle, load
 from agents.card import BundleError
-from agents.policy import onnx_forward
+from agents.policy import onnx_steps
 from agents.procgen_episodes import Decide, Episode, play
 from envs.errors import ConfigError, UnknownNameError
 from envs.procgen import Levels, require_disjoint
@@ -116,16 +116,16 @@ def _options(bundle: Bundle, split: str, episodes: int) -> dict[str, Any]:
 
 
 def _players(bundle: Bundle, generator: np.random.Generator, *, greedy: bool, threads: int) -> dict[str, Decide]:
-    forward = onnx_forward(bundle, threads)
+    step = onnx_steps(bundle, threads)
     # Q values are no logits: the policy that was learned takes the highest.
     greedy = greedy or bundle.card.network["name"] == "q-network"
 
-    def decide(observations: np.ndarray) -> np.ndarray:
-        logits = forward(observations)[0]
+    def decide(observations: np.ndarray, begins: np.ndarray) -> np.ndarray:
+        logits = step(observations, begins)
         # An exponential race (Gumbel's trick) draws by the softmax of the logits.
         return (logits if greedy else logits + generator.gumbel(size=logits.shape)).argmax(1)
 
-    def guess(observations: np.ndarray) -> np.ndarray:
+    def guess(observations: np.ndarray, begins: np.ndarray) -> np.ndarray:
         return generator.integers(bundle.card.action["num_actions"], size=len(observations))
 
     return {POLICY: decide, RANDOM: guess}

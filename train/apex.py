@@ -221,7 +221,7 @@ class APEX(DQN):
     def _fetch_played(self) -> None:
         # A learner that is ahead has nothing else to wait for.
         patience = 0.0 if self.shards.num_outstanding_async_reqs(_SAMPLE) else _PATIENCE
-        results = self.env_runner_group.fetch_ready_async_reqs(tags=_PLAY, timeout_seconds=patience)
+        results = self._answers(lambda actors: actors.fetch_ready_async_reqs(tags=_PLAY, timeout_seconds=patience))
         if results:
             self._log_played([metrics for _, metrics in results])
 

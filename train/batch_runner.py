@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,20 +24,23 @@ from ray.rllib.utils.metrics import (
     WEIGHTS_SEQ_NO,
 )
 
+from envs.procgen.wrappers import layers
 from train.advantages import gae
 from train.allocator import keep_freed_memory
 from train.fragment import Fragment
-from train.metrics import episode_sums
+from train.levels import level_returns
+from train.metrics import LEVEL_RETURNS, episode_sums
 from train.modules import ACTION_MASK, mask_logits
 from train.reward_scaling import RewardScaler
 from train.symmetry import RandomViews
 from train.world import make_world
+from train.world_progress import carry_on, progress_of
 
 ADVANTAGES, VALUE_TARGETS = "advantages", "value_targets"
 EPISODE_SUMS = "episode_sums"
 """Metrics key: sums over the episodes that ended, by column; divide by `NUM_EPISODES`."""
 REWARD_SCALER = "reward_scaler"
-"""Key of the state of a runner that scales rewards."""
+"""Key of the progress of a runner that scales rewards."""
 PHASE_SECONDS = "phase_seconds"
 """Metrics key: wall seconds by phase: env, inference, collation."""
 
@@ -53,6 +58,17 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     """Advantages need the critic here; a runner that does without what only learners need says True."""
     _scaler: RewardScaler | None = None
     _views: RandomViews | None = None
+    _failed = False
+
+    def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """As RLlib's, which ends a process that failed so that Ray starts another one, but its owner learns the cause first."""
+        if self._failed:
+            sys.exit(1)
+        try:
+            return func(self, *args, **kwargs)
+        except Exception:
+            self._failed = True
+            raise
 
     def make_env(self) -> None:
         if self.env is not None:
@@ -60,7 +76,8 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         keep_freed_memory()
         self.env = make_world(self.config.env_config)
         # Only self-play wants to know the policy as it is.
-        self._remember = getattr(self.env, "remember", lambda network: None)
+        remember = (layer.remember for layer in layers(self.env) if hasattr(layer, "remember"))
+        self._remember = next(remember, lambda network: None)
         self.num_envs = self.env.num_envs
         self._needs_initial_reset = True
         self._buffer: dict[str, np.ndarray] = {}
@@ -117,14 +134,19 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     def get_metrics(self) -> dict[str, Any]:
         return self.metrics.reduce()
 
-    def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        state = super().get_state(*args, **kwargs)
-        return {**state, REWARD_SCALER: self._scaler.get_state()} if self._scaler else state
+    def progress(self) -> dict[str, Any]:
+        """What this runner has come to besides the policy: its world's progress and the scale of its rewards."""
+        return {"world": progress_of(self.env), REWARD_SCALER: self._scaler.get_state() if self._scaler else None}
 
-    def set_state(self, state: dict[str, Any]) -> None:
-        super().set_state(state)
-        if self._scaler and REWARD_SCALER in state:
-            self._scaler.set_state(state[REWARD_SCALER])
+    def carry_on(self, progress: dict[str, Any]) -> None:
+        """Go on from `progress`, with new games."""
+        carry_on(self.env, progress["world"], self.module.network)
+        if self._scaler and progress[REWARD_SCALER]:
+            self._scaler.set_state(progress[REWARD_SCALER])
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._needs_initial_reset = True
 
     def _play(self, steps: int, explore: bool, random_actions: bool) -> Fragment:
         env, module, clock = self.env, self.module, time.perf_counter
@@ -263,3 +285,5 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         self.metrics.log_value(NUM_EPISODES_LIFETIME, count, reduce="lifetime_sum")
         for name, total in episode_sums(columns).items():
             self.metrics.log_value((EPISODE_SUMS, name), total, reduce="sum")
+        for world, pairs in level_returns(columns, self.config.env).items():
+            self.metrics.log_value((LEVEL_RETURNS, world), pairs, reduce="item_series")

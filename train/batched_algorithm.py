@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import ray
@@ -11,6 +12,8 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import COMPONENT_LEARNER, DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+from ray.rllib.utils.actor_manager import FaultTolerantActorManager, RemoteCallResults
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
     EPISODE_LEN_MEAN,
@@ -24,6 +27,7 @@ from ray.rllib.utils.metrics import (
 from train.batch_runner import EPISODE_SUMS, BatchEnvRunner
 from train.config import Experiment
 from train.connector import fragments_to_batch
+from train.env_runner_failures import Failures, clear_errors
 from train.modules import NetworkModule, has_fast_bfloat16
 from train.world import world_options
 
@@ -35,7 +39,10 @@ EPISODE_MEANS = "episode_means"
 """Metrics key: means over the episodes that ended in an iteration, by column of `BatchEnv.drain_episodes`."""
 RESTORED_LEARNERS = "restored_learners"
 """Metrics key: how often the learners that have processes of their own had to be started anew."""
+RUNNERS = "runners"
+"""Key of a checkpoint's part that is the env runners' own: `BatchEnvRunner.progress` by number."""
 _SECONDS_BETWEEN_COPIES = 10.0
+_PATIENCE = 0.1
 
 
 def configure(
@@ -77,6 +84,8 @@ class BatchedAlgorithm(Algorithm):
     """
 
     fraction_done: float = 0.0
+    _failures: Failures | None = None
+    _progress: dict[int, dict[str, Any]] = {}
     _learners_copy: dict[str, Any] | None = None
     _copied_at, _updates_since_copy, _restored_learners = 0.0, 0, 0
 
@@ -93,6 +102,83 @@ class BatchedAlgorithm(Algorithm):
     def restore_from_path(self, *args: Any, **kwargs: Any) -> None:
         super().restore_from_path(*args, **kwargs)
         self._learners_copy = None
+
+    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+        state = super().get_state(components, not_components=not_components, **kwargs)
+        if self._check_component(RUNNERS, components, not_components):
+            state[RUNNERS] = self._ask_for_progress()
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._progress = state.get(RUNNERS, {})
+        group = self.env_runner_group
+        if self._progress and group.num_remote_workers() == 0:
+            group.local_env_runner.carry_on(self._progress_for(0))
+        self._hand_out_progress(group.healthy_env_runner_ids())
+
+    def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
+        restored = super().restore_env_runners(env_runner_group)
+        self._hand_out_progress(restored)
+        return restored
+
+    def _ask_for_progress(self) -> dict[int, dict[str, Any]]:
+        """That of each env runner by its number; of one that can't answer now, what it last answered."""
+        group = self.env_runner_group
+        answers = group.foreach_env_runner(
+            _progress_of_one,
+            local_env_runner=group.num_remote_workers() == 0,
+            timeout_seconds=self.config.sample_timeout_s,
+        )
+        self._progress = {**self._progress, **dict(answers)}
+        return self._progress
+
+    def _progress_for(self, number: int) -> dict[str, Any]:
+        """What env runner `number` goes on from: with more of them than before, some begin where another is."""
+        known = self._progress
+        return known.get(number) or known[sorted(known)[number % len(known)]]
+
+    def _hand_out_progress(self, numbers: list[int]) -> None:
+        """To remote env runners."""
+        if self._progress and numbers:
+            self.env_runner_group.foreach_env_runner(
+                "carry_on",
+                kwargs=[{"progress": self._progress_for(number)} for number in numbers],
+                local_env_runner=False,
+                remote_worker_ids=numbers,
+            )
+
+    def _play_on_all(self, play: Callable[[Any], Any]) -> list[Any]:
+        """What `play(env runner)` returns on each at the same time; those that fail or are too slow are left out.
+
+        Raises `EnvRunnerError` where that is hopeless.
+        """
+        group = self.env_runner_group
+        if group.num_remote_workers() == 0:
+            with clear_errors(self.config.env):
+                return [play(group.local_env_runner)]
+        timeout = self.config.sample_timeout_s
+        return [answer for _, answer in self._answers(lambda actors: actors.foreach_actor(play, timeout_seconds=timeout))]
+
+    def _answers(self, ask: Callable[[FaultTolerantActorManager], RemoteCallResults]) -> list[tuple[int, Any]]:
+        """The number and the answer of the env runners that have one. Raises `EnvRunnerError` if too many in a row failed."""
+        if self._failures is None:
+            self._failures = Failures(self.config.env, self.config.num_env_runners)
+        actors = self.env_runner_group._worker_manager
+        # What an env runner fails at after its first error belongs to the same failure.
+        in_service = set(actors.healthy_actor_ids())
+        if not in_service:
+            time.sleep(_PATIENCE)
+        results = list(ask(actors))
+        answers = [(result.actor_id, result.get()) for result in results if result.ok]
+        if answers:
+            self._failures.forget()
+            return answers
+        for result in results:
+            if result.actor_id in in_service:
+                in_service.remove(result.actor_id)
+                self._failures.note(result.get())
+        return []
 
     def _update_learners(self, **arguments: Any) -> list[dict[str, Any]]:
         """`LearnerGroup.update`, once more if a learner dies over it. RLlib neither restarts learners nor goes on without."""
@@ -146,3 +232,7 @@ class BatchedAlgorithm(Algorithm):
             self.metrics.log_value((ENV_RUNNER_RESULTS, key), sums[name] / count, window=1)
         for name, total in sums.items():
             self.metrics.log_value((ENV_RUNNER_RESULTS, EPISODE_MEANS, name), total / count, window=1)
+
+
+def _progress_of_one(runner: BatchEnvRunner) -> tuple[int, dict[str, Any]]:
+    return runner.worker_index, runner.progress()

@@ -171,9 +171,11 @@ class Experiment:
         require(self, "", "num_gpus_per_learner", 0)
         if self.algorithm == "apex" and self.num_env_runners == 0:
             raise ConfigError("num_env_runners is 0, but apex plays in processes of its own; set it to 1 or more")
-        if self.is_recurrent and self.evaluation:
+        league = self.env.options.get("self_play")
+        if self.is_recurrent and isinstance(league, dict) and league.get("past_every", True) is not None:
             raise ConfigError(
-                "a policy with a memory (ppo.lstm_units) can't be evaluated outside training; set evaluation: null"
+                "a policy with a memory (ppo.lstm_units) can't play past selves, which would forget at each step;"
+                " name opponents and set env.options.self_play.past_every: null"
             )
         if not self.uses_ray and self.num_env_runners + self.num_learners:
             raise ConfigError(f"num_env_runners and num_learners must be 0 for {self.algorithm}, which is a single process")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import envs
 from envs.api import BatchEnv
 from envs.errors import ConfigError
+from train.self_play import SelfPlay
+from train.world_progress import carry_on, progress_of
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Curriculum(BatchEnv):
@@ -18,13 +23,20 @@ class Curriculum(BatchEnv):
 
     Stages may differ in board size, number of snakes and rules; what is seen and what can be done must be the same (snakes
     with `view: window` and a radius). Rows are those of the widest stage; what a stage doesn't need is never `valid`. Where the
-    stage changes, running episodes are truncated. `drain_episodes` has the columns that all stages have, and `stage`. A
-    resumed run begins its count anew. Raises `ConfigError` for stages that don't fit.
+    stage changes, running episodes are truncated. `drain_episodes` has the columns that all stages have, and `stage`. Stage and
+    count are part of checkpoints. `self_play`: options of `train.self_play.SelfPlay` in every stage, with one pool for all.
+    Raises `ConfigError` for stages that don't fit.
     """
 
     worlds: Sequence[BatchEnv] = ()
 
-    def __init__(self, *, stages: Sequence[dict[str, Any]], num_games: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        stages: Sequence[dict[str, Any]],
+        num_games: int | None = None,
+        self_play: dict[str, Any] | None = None,
+    ) -> None:
         self.until = _limits(stages)
         games = {} if num_games is None else {"num_games": num_games}
         self.worlds = [envs.make(stage["name"], **{**stage.get("options", {}), **games}) for stage in stages]
@@ -44,9 +56,25 @@ class Curriculum(BatchEnv):
         self.observation = getattr(first, "observation", None)
         if first.action_mask is not None:
             self.action_mask = np.ones((self.num_envs, first.action_mask.shape[1]), np.bool_)
+        if self_play is not None:
+            self.worlds = _with_one_pool(self.worlds, self_play)
         self.stage, self.decisions = 0, 0
         self._seed: int | None = None
         self._columns: list[dict[str, np.ndarray]] = []
+
+    def remember(self, network: torch.nn.Module) -> None:
+        """As `SelfPlay`."""
+        if isinstance(world := self.worlds[self.stage], SelfPlay):
+            world.remember(network)
+
+    def progress(self) -> dict[str, Any]:
+        """See `train.world_progress`."""
+        return {"stage": self.stage, "decisions": self.decisions, "world": progress_of(self.worlds[self.stage])}
+
+    def carry_on(self, progress: dict[str, Any], network: torch.nn.Module) -> None:
+        """See `train.world_progress`."""
+        self.stage, self.decisions = progress["stage"], progress["decisions"]
+        carry_on(self.worlds[self.stage], progress["world"], network)
 
     def restart(self, seed: int | None = None) -> None:
         self._seed = seed
@@ -99,6 +127,11 @@ class Curriculum(BatchEnv):
         self.valid[world.num_envs :] = False
         if self.action_mask is not None:
             self.action_mask[rows] = world.action_mask
+
+
+def _with_one_pool(worlds: Sequence[BatchEnv], options: dict[str, Any]) -> list[SelfPlay]:
+    first = SelfPlay(worlds[0], **options)
+    return [first, *(SelfPlay(world, **options, pool=first.pool) for world in worlds[1:])]
 
 
 def _limits(stages: Sequence[dict[str, Any]]) -> list[int]:

@@ -112,13 +112,7 @@ class DQN(BatchedAlgorithm):
         self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, window=1)
 
     def _play(self, epsilon: float) -> list[tuple[Rollout, Any]]:
-        group = self.env_runner_group
-        played = group.foreach_env_runner(
-            partial(_play_one, epsilon=epsilon),
-            local_env_runner=group.num_remote_workers() == 0,
-            timeout_seconds=self.config.sample_timeout_s,
-        )
-        return list(played)
+        return self._play_on_all(partial(_play_one, epsilon=epsilon))
 
     def _learn(self, batch: dict[str, np.ndarray], steps: float) -> np.ndarray:
         """One update; the TD errors float32 (B,) of the batch."""

@@ -11,6 +11,7 @@ import numpy as np
 from agents import evaluation, make
 from envs.api import BatchEnv
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
+from envs.errors import ConfigError
 from train.config import Experiment
 from train.world import make_world, without_training, world_options
 
@@ -26,7 +27,7 @@ class Evaluator:
 
     The policy takes the likeliest action, as an exported one does. Every evaluation of a run plays the same games (their seed
     is the run's own plus a constant), so differences between two are the policy's. Raises `UnknownNameError` for opponents
-    that don't exist.
+    that don't exist, `ConfigError` for snakes with a memory.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -37,6 +38,11 @@ class Evaluator:
         options = without_training({**world_options(experiment), **self.settings.env_options, "num_games": games})
         self._world = make_world(options)
         if isinstance(self._world, BattlesnakeVectorEnv):
+            if experiment.is_recurrent:
+                raise ConfigError(
+                    "snakes with a memory (ppo.lstm_units) can't be evaluated: agents look at each board by itself."
+                    " Set evaluation: null, or ppo.lstm_units: 0"
+                )
             self._opponents = {name: make(name) for group in self.settings.opponents for name in group}
 
     def is_due(self, counters: Mapping[str, Any]) -> bool:
@@ -101,7 +107,8 @@ def group_label(group: Sequence[str]) -> str:
 def episode_means(network: torch.nn.Module, world: BatchEnv, *, episodes: int, seed: int) -> dict[str, float]:
     """Mean return and length of `episodes` episodes (rounded up to the same number for each row), likeliest actions.
 
-    As many of each row, because short episodes would be too many among the first that end.
+    As many of each row, because short episodes would be too many among the first that end. A `network` with a memory carries
+    it along from step to step in each row.
     """
     import torch
 
@@ -113,13 +120,19 @@ def episode_means(network: torch.nn.Module, world: BatchEnv, *, episodes: int, s
     world.restart(seed)
     world.drain_episodes()
     actions = np.zeros(world.num_envs, np.int64)
+    network = network.one_step() if (remembers := hasattr(network, "one_step")) else network
+    state = torch.zeros(world.num_envs, network.state_size if remembers else 0)
     while (ended < per_row).any():
         rows = np.flatnonzero(world.valid)
         with torch.inference_mode():
-            logits = network(torch.from_numpy(world.observations[rows]))[0]
+            seen = torch.from_numpy(world.observations[rows])
+            logits, _, *after = network(seen, state[rows]) if remembers else network(seen)
+            if remembers:
+                state[rows] = after[0]
             mask = None if world.action_mask is None else torch.from_numpy(world.action_mask[rows])
             actions[rows] = mask_logits(logits, mask).argmax(-1).numpy()
         world.advance(actions)
+        state[world.terminated | world.truncated] = 0.0
         columns = world.drain_episodes()
         for row, episode_return, length in zip(columns["row"], columns["return"], columns["length"], strict=True):
             ended[row] += 1

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from agents import bundle, networks
 from agents.card import Card
 from envs.api import BatchEnv
-from envs.errors import ConfigError
 from train.config import Experiment
 from train.world import make_world, without_training, world_options
 
@@ -80,15 +79,7 @@ def export_bundle(
     provenance: dict[str, Any],
     command: str,
 ) -> Path:
-    """Write the policy with `weights` (the state of a `train.modules.NetworkModule`) as a bundle, in float32.
-
-    Raises `ConfigError` for policies with a memory, which bundles don't have.
-    """
-    if experiment.is_recurrent:
-        raise ConfigError(
-            f"the policy has a memory (ppo.lstm_units is {experiment.ppo.lstm_units}), which bundles can't hold; its weights "
-            f"are in the run's checkpoints. For a policy to play with, train with --set ppo.lstm_units=0"
-        )
+    """Write the policy with `weights` (the state of a `train.modules.NetworkModule`) as a bundle, in float32."""
     counters = ("env_steps", "agent_steps", "iteration")
     with _single_world(experiment) as world:
         card = {

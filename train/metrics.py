@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+LEVEL_RETURNS = "level_returns"
+"""Metrics key: what `train.levels.level_returns` says of the episodes that ended, by world, in parts."""
 # RLlib's own names, which are not worth the seconds that importing it takes.
 _ALL_MODULES, _DEFAULT_MODULE = "__all_modules__", "default_policy"
 _RENAMED = {"default_optimizer_learning_rate": "learning_rate", "gradients_default_optimizer_global_norm": "gradient_norm"}
@@ -67,6 +69,6 @@ def episode_sums(columns: dict[str, np.ndarray]) -> dict[str, float]:
         if name == "cause":
             codes, counts = np.unique(column, return_counts=True)
             sums |= {f"{name}_{code}": float(count) for code, count in zip(codes, counts, strict=True)}
-        elif name not in ("row", "game", "killer"):
+        elif name not in ("row", "game", "killer", "level"):
             sums[name] = float(column.sum(dtype=np.float64))
     return sums

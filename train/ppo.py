@@ -24,7 +24,6 @@ from ray.rllib.core import ALL_MODULES
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.learner import ENTROPY_KEY, POLICY_LOSS_KEY, VF_LOSS_KEY
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
-from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
@@ -41,6 +40,7 @@ from train.allocator import keep_freed_memory
 from train.batch_runner import ADVANTAGES, VALUE_TARGETS, BatchEnvRunner
 from train.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm, configure
 from train.config import Experiment
+from train.fragment import Fragment
 from train.modules import ACTION_MASK, NetworkModule, mask_logits
 from train.recurrent import STRETCH, RecurrentModule, RecurrentRunner, shuffled_stretches
 from train.schedule import value_at
@@ -109,20 +109,15 @@ class PPO(BatchedAlgorithm, RLlibPPO):
     def training_step(self) -> None:
         steps_before = self.agent_steps()
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
-            fragments, results = synchronous_parallel_sample(
-                worker_set=self.env_runner_group,
-                sample_timeout_s=self.config.sample_timeout_s,
-                _uses_new_env_runners=True,
-                _return_metrics=True,
-            )
-        if not fragments:
+            played = self._play_on_all(_play_one)
+        if not played:
             return
-        self._log_played(results)
+        self._log_played([metrics for _, metrics in played])
         env_steps = self.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
         began = time.perf_counter()
         with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
             results = self._update_learners(
-                episodes=fragments,
+                episodes=[fragment for fragment, _ in played],
                 timesteps={
                     NUM_ENV_STEPS_SAMPLED_LIFETIME: env_steps,
                     AGENT_STEPS_BEFORE: steps_before,
@@ -138,6 +133,11 @@ class PPO(BatchedAlgorithm, RLlibPPO):
                 policies=set(results[0]) - {ALL_MODULES},
                 inference_only=False,
             )
+
+
+def _play_one(runner: BatchEnvRunner) -> tuple[Fragment, Any]:
+    (fragment,) = runner.sample()
+    return fragment, runner.get_metrics()
 
 
 class PPOLearner(TorchLearner):

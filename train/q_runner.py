@@ -34,6 +34,10 @@ class QRunner(BatchEnvRunner):
             self._new_stream()
         return super().sample(force_reset=force_reset, **arguments)  # type: ignore[return-value]
 
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
+        self._new_stream()
+
     def _new_stream(self) -> None:
         self._stream, self._sequence = uuid.uuid4().hex, 0
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from envs.errors import ProcsnakeError
 from train.cluster.node import token_path
 from train.cluster.ray_node import token_environment
 from train.config import Experiment
@@ -23,11 +24,16 @@ _QUIET = {
 }
 
 
+class RayError(ProcsnakeError):
+    """Ray can't be started."""
+
+
 @contextmanager
 def running_ray(num_cpus: int, cluster: str | None = None) -> Iterator[None]:
     """A Ray of our own for actors that ask for `num_cpus` in all, unless one is running already.
 
-    `cluster`: join the one with this address ("auto": that of this machine) instead. Raises `ClusterError` if that fails.
+    `cluster`: join the one with this address ("auto": that of this machine) instead. Raises `ClusterError` if that fails,
+    `RayError` if one of our own doesn't start.
     """
     os.environ.update(_QUIET)
     if cluster and "RAY_AUTH_MODE" not in os.environ and token_path().is_file():
@@ -37,6 +43,8 @@ def running_ray(num_cpus: int, cluster: str | None = None) -> Iterator[None]:
 
     for name in ("ray", "ray.rllib", "ray.tune"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    # It logs a traceback for whatever fails in an env runner, which train.env_runner_failures tells in a line.
+    logging.getLogger("ray.rllib.utils.actor_manager").setLevel(logging.CRITICAL)
     if ray.is_initialized():
         yield
         return
@@ -54,16 +62,22 @@ def _start(num_cpus: int) -> None:
     import ray
 
     path = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
-    ray.init(
-        # Never a cluster that happens to run on this machine.
-        address="local",
-        # More than there are, if need be: an actor that waits for a core that will never be free waits forever.
-        num_cpus=max(os.cpu_count() or 1, num_cpus),
-        include_dashboard=False,
-        logging_level=logging.ERROR,
-        log_to_driver=False,
-        runtime_env={"env_vars": {**_QUIET, "PYTHONPATH": path}},
-    )
+    try:
+        ray.init(
+            # Never a cluster that happens to run on this machine.
+            address="local",
+            # More than there are, if need be: an actor that waits for a core that will never be free waits forever.
+            num_cpus=max(os.cpu_count() or 1, num_cpus),
+            include_dashboard=False,
+            logging_level=logging.ERROR,
+            log_to_driver=False,
+            runtime_env={"env_vars": {**_QUIET, "PYTHONPATH": path}},
+        )
+    except Exception as error:
+        raise RayError(
+            f"Ray didn't start on this machine: {type(error).__name__}: {' '.join(str(error).split())[:300]}. It is given "
+            "half a minute, and needs memory and room in /tmp/ray (RAY_TMPDIR: another folder); on a busy machine try later"
+        ) from error
 
 
 def _join(cluster: str) -> None:

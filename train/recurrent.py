@@ -54,6 +54,10 @@ class RecurrentRunner(BatchEnvRunner):
         self._begin_stretches(np.arange(self.num_envs))
         return super().sample(force_reset=force_reset, **arguments)
 
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
+        self._states = None
+
     @property
     def _units(self) -> int:
         return self.module.network.lstm.hidden_size

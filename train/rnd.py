@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import nn
@@ -13,6 +15,7 @@ from train.reward_scaling import RewardScaler
 
 _CLIP = 5.0
 _EPSILON = 1e-8
+_LEARNED = ("target", "predictor", "optimizer")
 
 
 class NoveltyBonus:
@@ -45,7 +48,7 @@ class NoveltyBonus:
                 _network(observation_shape, features), nn.ReLU(), nn.Linear(features, features), nn.ReLU(),
                 nn.Linear(features, features),
             )  # fmt: skip
-        self._optimizer = torch.optim.Adam(self.predictor.parameters(), lr=learning_rate)
+        self.optimizer = torch.optim.Adam(self.predictor.parameters(), lr=learning_rate)
         self._count = 0.0
         self._mean = torch.zeros(observation_shape)
         self._squares = torch.zeros(observation_shape)
@@ -72,9 +75,20 @@ class NoveltyBonus:
         # Env runners step their worlds in inference mode.
         with torch.inference_mode(False), torch.enable_grad():
             loss = self._errors(self._normalised(observations[kept.numpy()])).mean()
-            self._optimizer.zero_grad(set_to_none=True)
+            self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
-            self._optimizer.step()
+            self.optimizer.step()
+
+    def progress(self) -> dict[str, Any]:
+        """What it has learned: weights, optimizer, statistics."""
+        parts = {name: getattr(self, name).state_dict() for name in _LEARNED}
+        return {**parts, "count": self._count, "mean": self._mean, "squares": self._squares}
+
+    def carry_on(self, progress: dict[str, Any]) -> None:
+        """Go on from `progress`."""
+        for name in _LEARNED:
+            getattr(self, name).load_state_dict(progress[name])
+        self._count, self._mean, self._squares = progress["count"], progress["mean"], progress["squares"]
 
     def _errors(self, inputs: torch.Tensor) -> torch.Tensor:
         return (self.predictor(inputs) - self.target(inputs)).square().mean(1)
@@ -129,6 +143,15 @@ class CuriousWorld(BatchWrapper):
         self._scaler = RewardScaler(self.num_envs, gamma)
         self.bonus = np.zeros(self.num_envs, np.float32)
         """float32 (R,): what the last step paid for novelty, before `coef`."""
+
+    def progress(self) -> dict[str, Any]:
+        """See `train.world_progress`."""
+        return {"novelty": self.novelty.progress(), "scaler": self._scaler.get_state()}
+
+    def carry_on(self, progress: dict[str, Any], network: nn.Module) -> None:
+        """See `train.world_progress`."""
+        self.novelty.carry_on(progress["novelty"])
+        self._scaler.set_state(progress["scaler"])
 
     def advance(self, actions: np.ndarray) -> None:
         rows = np.flatnonzero(self.world.valid)

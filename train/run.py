@@ -17,6 +17,7 @@ from envs.errors import ConfigError
 from train.cluster.live import fit
 from train.cluster.sizes import sized
 from train.config import Experiment
+from train.env_runner_failures import EnvRunnerError, clear_errors
 from train.progress import Progress
 from train.ray_runtime import built_algorithm, is_lost_process, num_processes, running_ray
 from train.run_folder import CONFIG, RunError, RunFolder
@@ -34,7 +35,7 @@ class RunResult:
     path: Path
     """The run folder."""
     bundle: Path | None
-    """The exported policy; None if the run isn't finished or the policy has a memory."""
+    """The exported policy; None if the run isn't finished."""
     finished: bool
     """The budget is used up or the target reached; otherwise the run was interrupted and can be resumed."""
     metrics: dict[str, Any]
@@ -93,6 +94,9 @@ def train(
         except KeyboardInterrupt:
             progress.say(f"stopped at once; go on from the last checkpoint with: procsnake train --resume {folder.path}")
             raise
+        except EnvRunnerError as error:
+            again = f"Mend it, then go on from the last checkpoint: procsnake train --resume {folder.path}"
+            raise EnvRunnerError(f"{error}. {again}") from error
         except Exception as error:
             if not is_lost_process(error):
                 raise
@@ -126,15 +130,17 @@ def check(experiment: Experiment) -> None:
     from train.symmetry import views_of
     from train.world import make_world, world_options
 
-    world = make_world({**world_options(experiment), "num_games": 1})
+    with clear_errors(experiment.env.name):
+        world = make_world({**world_options(experiment), "num_games": 1})
     build_network(experiment, world)
     if experiment.evaluation:
         Evaluator(experiment)
     if experiment.ppo.symmetries:
         views_of(world)
-    world.restart(experiment.seed)
-    world.advance(np.zeros(world.num_envs, np.int64))
-    world.close()
+    with clear_errors(experiment.env.name):
+        world.restart(experiment.seed)
+        world.advance(np.zeros(world.num_envs, np.int64))
+        world.close()
 
 
 @contextmanager

@@ -57,7 +57,22 @@ class Pool:
     def add(self, network: torch.nn.Module) -> None:
         """Take in a copy of the policy as it is now."""
         self._born += 1
-        self.past.append(Opponent(f"past {self._born}", copy.deepcopy(network).requires_grad_(False).eval()))
+        self.past.append(Opponent(f"past {self._born}", _copy(network)))
+
+    def progress(self) -> dict[str, Any]:
+        """The members with their win rates, and the weights of past selves."""
+        past = [(opponent.name, opponent.win_rate, _weights(opponent.player)) for opponent in self.past]
+        return {"born": self._born, "fixed": {opponent.name: opponent.win_rate for opponent in self.fixed}, "past": past}
+
+    def carry_on(self, progress: dict[str, Any], network: torch.nn.Module) -> None:
+        """Go on from `progress`; past selves are of the kind of `network`."""
+        self._born, self.past = progress["born"], []
+        for opponent in self.fixed:
+            opponent.win_rate = progress["fixed"].get(opponent.name, _UNKNOWN)
+        for name, win_rate, weights in progress["past"]:
+            player = _copy(network)
+            player.load_state_dict(weights)
+            self.past.append(Opponent(name, player, win_rate))
 
     def thin(self) -> list[Opponent]:
         """Let go of the past selves that are too many, those beaten most often; returns them."""
@@ -79,17 +94,25 @@ class Pool:
         opponent.win_rate += self.rate * (score - opponent.win_rate)
 
 
+def _copy(network: torch.nn.Module) -> torch.nn.Module:
+    return copy.deepcopy(network).requires_grad_(False).eval()
+
+
+def _weights(network: Any) -> dict[str, torch.Tensor]:
+    return {name: tensor.cpu() for name, tensor in network.state_dict().items()}
+
+
 class SelfPlay(BatchWrapper):
     """Battlesnake in which some snakes aren't the learner's: in a share `share` of the games, drawn as each begins, all slots
     but `learners` of them, drawn too, belong to opponents of the pool, the same one or several. In the rest it plays itself.
 
     Rows of opponents are never `valid`, pay nothing and end no episodes; they are moved in `advance`. A runner calls
-    `remember(network)` with the policy as it is; every `past_every` calls it joins the pool (never, if None). What the pool
-    learned of its members isn't kept in checkpoints: a resumed run begins with the fixed ones.
+    `remember(network)` with the policy as it is; every `past_every` calls it joins the pool (never, if None). The pool and what
+    it learned of its members are part of checkpoints.
 
     `drain_episodes` adds `league_<opponent>` for the fixed ones and `league_past`: the running share of meetings in which the
-    learner outlived them; it is the same for all episodes of a call, so its mean is that share. Raises `ConfigError` for
-    another world than Battlesnake with two or more snakes, and for options out of range.
+    learner outlived them; it is the same for all episodes of a call, so its mean is that share. `pool`: one that other worlds
+    have, too. Raises `ConfigError` for another world than Battlesnake with two or more snakes, and for options out of range.
     """
 
     world: BattlesnakeVectorEnv
@@ -105,6 +128,7 @@ class SelfPlay(BatchWrapper):
         most_past: int = 8,
         exponent: float = 1.0,
         seed: int = 0,
+        pool: Pool | None = None,
     ) -> None:
         if not isinstance(world, BattlesnakeVectorEnv) or not 1 <= learners < world.rows_per_game:
             raise ConfigError(f"self_play with {learners} learners needs Battlesnake with more snakes than that in a game")
@@ -117,7 +141,7 @@ class SelfPlay(BatchWrapper):
             raise ConfigError("self_play has neither opponents nor past selves; name opponents, or leave self_play out")
         super().__init__(world)
         self.observation = world.observation
-        self.pool = Pool(opponents, most_past=most_past, exponent=exponent)
+        self.pool = pool or Pool(opponents, most_past=most_past, exponent=exponent)
         self.share, self.learners, self.past_every = share, learners, past_every
         self._random = np.random.default_rng(seed)
         self._calls = 0
@@ -136,6 +160,15 @@ class SelfPlay(BatchWrapper):
                 # Games that go on against it are finished by its successor.
                 for seats in self._seats:
                     seats[:] = [self.pool.past[-1] if seat is gone else seat for seat in seats]
+
+    def progress(self) -> dict[str, Any]:
+        """See `train.world_progress`."""
+        return {"calls": self._calls, "pool": self.pool.progress()}
+
+    def carry_on(self, progress: dict[str, Any], network: torch.nn.Module) -> None:
+        """See `train.world_progress`."""
+        self._calls = progress["calls"]
+        self.pool.carry_on(progress["pool"], network)
 
     def restart(self, seed: int | None = None) -> None:
         if seed is not None:

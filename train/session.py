@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from pathlib import Path
@@ -10,14 +11,16 @@ from typing import Any
 from envs.errors import UnknownNameError
 from train.config import Experiment
 from train.evaluation import Evaluator
+from train.levels import LEVELS, LevelTable
 from train.manifest import write_manifest
-from train.metrics import progress_row
+from train.metrics import LEVEL_RETURNS, progress_row
 from train.progress import Progress
 from train.report import write_report
-from train.run_folder import BUNDLE, Checkpoint, RunError, RunFolder
+from train.run_folder import BUNDLE, Checkpoint, RunError, RunFolder, disk_errors
 from train.tracking import Tracking
 
-_MOST_EMPTY_ITERATIONS = 20
+_MOST_EMPTY_ITERATIONS, _MOST_EMPTY_SECONDS = 20, 600.0
+"""Both are needed: a process that is being started gives no experience for as long as that takes on a busy machine."""
 _LATE_METRICS = ("episode_return_mean", "episode_len_mean", "mean_")
 """Beginnings of metrics that are missing until an episode has ended."""
 
@@ -34,12 +37,14 @@ class Session:
         self.row: dict[str, Any] = self._shown_counters()
         self._evaluator = Evaluator(experiment) if experiment.evaluation else None
         self._tracking: Tracking | None = None
+        self._levels = LevelTable()
 
     def begin(self, start: Checkpoint | None, *, wandb: bool = False) -> None:
         """Start at a checkpoint and its counters, or at nothing."""
         if start is not None:
             path, self.counters = start
             self.algorithm.restore_from_path(str(path.absolute()))
+            self._levels = LevelTable.read(path / LEVELS)
         self.folder.rewind(self.counters["iteration"])
         last = self.folder.curve()[-1:]
         self.row = {name: float(value) for row in last for name, value in row.items() if value} | self._shown_counters()
@@ -70,13 +75,11 @@ class Session:
         return dict(self.row)
 
     def end(self, *, provenance: dict[str, Any], command: str) -> Path | None:
-        """Save, write the report and, if the run is finished, export the policy unless it has a memory; returns its path."""
+        """Save, write the report and, if the run is finished, export the policy; returns its path."""
         if self._saved_iteration != self.counters["iteration"]:
             self.save()
         bundle = None
-        if self.fraction_done() >= 1.0 and self.experiment.is_recurrent:
-            self.progress.say("not exported: bundles can't hold a policy with a memory; its weights are in the last checkpoint")
-        elif self.fraction_done() >= 1.0:
+        if self.fraction_done() >= 1.0:
             self.progress.status("exporting the policy")
             bundle = self._export(provenance, command)
         write_report(self.folder.path)
@@ -96,11 +99,14 @@ class Session:
     def save(self) -> None:
         """Write a checkpoint."""
         self.folder.save_checkpoint(self.write_checkpoint, self.counters, self.experiment.checkpoints.keep)
+        with disk_errors(self.folder.path):
+            self._levels.write(self.folder.path / LEVELS)
         self._saved_iteration, self._saved_at = self.counters["iteration"], time.monotonic()
 
     def write_checkpoint(self, path: Path) -> None:
         """The algorithm's state into an empty folder; the run's own counters are not part of it."""
         self.algorithm.save_to_path(str(path.absolute()))
+        self._levels.write(path / LEVELS)
         write_manifest(path)
 
     def _look_at_target(self) -> None:
@@ -111,23 +117,25 @@ class Session:
 
     def _train(self) -> None:
         """One iteration of the algorithm, or more until env runners that were lost have come back."""
-        for _ in range(_MOST_EMPTY_ITERATIONS):
+        first = time.monotonic()
+        for empty in itertools.count():
             began = time.monotonic()
+            if empty >= _MOST_EMPTY_ITERATIONS and began - first > _MOST_EMPTY_SECONDS:
+                raise RunError(
+                    f"no env runner has brought any experience in {empty} iterations and {began - first:.0f} seconds; they may "
+                    f"lack memory. Go on with fewer games or runners: procsnake train --resume {self.folder.path}"
+                )
             self.algorithm.fraction_done = min(self.fraction_done(), 1.0)
             result = self.algorithm.train()
             seconds = time.monotonic() - began
             self.counters["minutes"] += seconds / 60
             if metrics := progress_row(result, seconds):
                 break
-        else:
-            raise RunError(
-                f"no env runner has brought any experience in {_MOST_EMPTY_ITERATIONS} iterations; they may lack memory. "
-                f"Go on with fewer games or runners: procsnake train --resume {self.folder.path}"
-            )
         self.counters["iteration"] += 1
         self.counters["env_steps"] += int(result["env_runners"]["num_env_steps_sampled"])
         self.counters["agent_steps"] += int(sum(result["env_runners"]["num_agent_steps_sampled"].values()))
-        self.row = {**self._shown_counters(), **metrics}
+        self._levels.take_in(result["env_runners"].get(LEVEL_RETURNS, {}))
+        self.row = {**self._shown_counters(), **metrics, **self._levels.metrics()}
 
     def _shown_counters(self) -> dict[str, Any]:
         return {name: self.counters[name] for name in ("iteration", "env_steps", "agent_steps", "minutes")}

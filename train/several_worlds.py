@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import envs
 from envs.api import BatchEnv
 from envs.errors import ConfigError
+from train.world_progress import carry_on, progress_of
+
+if TYPE_CHECKING:
+    import torch
 
 _COPIED = ("observations", "valid", "rewards", "terminated", "truncated", "final_observations")
 
@@ -73,6 +77,15 @@ class SeveralWorlds(BatchEnv):
             here = joined[f"world_{label}"] = whose == k
             joined |= {f"{name}_{label}": joined[name] * here for name in ("return", "length")}
         return joined
+
+    def progress(self) -> list[dict[str, Any]]:
+        """See `train.world_progress`."""
+        return [progress_of(world) for world in self.worlds]
+
+    def carry_on(self, progress: list[dict[str, Any]], network: torch.nn.Module) -> None:
+        """See `train.world_progress`."""
+        for world, own in zip(self.worlds, progress, strict=True):
+            carry_on(world, own, network)
 
     def close_extras(self, **options: Any) -> None:
         for world in self.worlds:

@@ -15,6 +15,7 @@ import numpy as np
 from envs.api import BatchEnv
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.errors import ConfigError
+from envs.procgen.wrappers import layers
 
 View = Callable[[np.ndarray], np.ndarray]
 
@@ -30,9 +31,10 @@ class Views(NamedTuple):
 
 def views_of(world: BatchEnv) -> Views:
     """The views of a world. Raises `ConfigError` if it has none but the one."""
-    if isinstance(views := getattr(world, "views", None), Views):
+    known = [layer for layer in layers(world) if hasattr(layer, "views") or hasattr(layer, "observation")]
+    if known and isinstance(views := getattr(known[0], "views", None), Views):
         return views
-    observation = getattr(world, "observation", None)
+    observation = getattr(known[0], "observation", None) if known else None
     if not isinstance(observation, EgocentricPlanes):
         raise ConfigError(f"ppo.symmetries: {type(world).__name__} with this observation has no symmetries; leave them out")
     if observation.rotate:

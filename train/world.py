@@ -37,7 +37,8 @@ def make_world(env_config: dict[str, Any]) -> BatchEnv:
     """
     options = dict(env_config)
     name, rnd, augment = options.pop("name"), options.pop("rnd", None), options.pop("augment", None)
-    self_play = options.pop("self_play", None)
+    # A curriculum's stages have one pool together.
+    self_play = None if name == "curriculum" else options.pop("self_play", None)
     for module in options.pop("imports", ()):
         try:
             import_module(module)
@@ -48,8 +49,6 @@ def make_world(env_config: dict[str, Any]) -> BatchEnv:
     except TypeError as error:
         raise ConfigError(f"the world {name!r} can't be made with options {sorted(options)}: {error}") from error
     if self_play is not None:
-        if rnd is not None or augment is not None:
-            raise ConfigError("env.options: self_play doesn't go with rnd or augment; leave one of them out")
         world = _with_opponents(world, self_play)
     # Novelty is that of the game's own pictures, so it comes first.
     world = world if rnd is None else _make_curious(world, rnd)

@@ -55,3 +55,21 @@ class Recurrent(nn.Module):
             outputs, _ = pad_packed_sequence(packed, batch_first=True)
             real = torch.arange(outputs.shape[1], device=outputs.device) < lengths[:, None]
         return *self.heads(outputs[real]), torch.cat(after, -1)[0]
+
+    def one_step(self) -> OneStep:
+        """The same network for playing."""
+        return OneStep(self)
+
+
+class OneStep(nn.Module):
+    """A `Recurrent` that answers for one entry of each stretch: observations [B, …], state [B, 2 · units] → the same three."""
+
+    def __init__(self, network: Recurrent) -> None:
+        super().__init__()
+        self.network, self.state_size = network, 2 * network.lstm.hidden_size
+
+    def forward(self, observations: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        network = self.network
+        hidden, cell = (part.contiguous()[None] for part in state.chunk(2, -1))
+        outputs, after = network.lstm(network.body(observations)[:, None], (hidden, cell))
+        return *network.heads(outputs[:, 0]), torch.cat(after, -1)[0]

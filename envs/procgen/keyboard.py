@@ -7,12 +7,12 @@ from typing import Any
 from envs.errors import MissingDependencyError
 from envs.procgen.vector_env import ProcgenVectorEnv
 
-KEYS = "arrow keys move; D, A, W, S, Q, E: what the game has beside (most shoot with D); O: figures; close the window to end"
+KEYS = "arrow keys move; D, A, W, S, Q, E: what the game has beside (most shoot with D); O: figures; Escape or closing it ends"
 _SIZE, _STEPS_PER_SECOND = 768, 15
 
 
 def play(game: str, *, seed: int | None = None, **options: Any) -> None:
-    """Open a window and let a person play `game` until it is closed; options as `ProcgenVectorEnv` has them.
+    """Open a window, let a person play `game` until it is closed, and print what came of it; options as `ProcgenVectorEnv`'s.
 
     Which keys are which action is the library's own choice. Raises `MissingDependencyError` where there is no screen to open
     a window on, and as `ProcgenVectorEnv` does.
@@ -20,7 +20,9 @@ def play(game: str, *, seed: int | None = None, **options: Any) -> None:
     world = ProcgenVectorEnv(game, num_games=1, render_mode="rgb_array", **options)
     try:
         world.restart(seed)
-        _open_window(world).run()
+        window = _open_window(world)
+        window.run()
+        print(f"played: {window.steps} steps, {len(window.returns)} whole episodes, returns {window.returns}")
     finally:
         world.close()
 
@@ -28,8 +30,22 @@ def play(game: str, *, seed: int | None = None, **options: Any) -> None:
 def _open_window(world: ProcgenVectorEnv) -> Any:
     from gym3 import Interactive
 
+    class Window(Interactive):
+        """Counts what was played."""
+
+        def __init__(self) -> None:
+            self.steps, self.returns = 0, []
+            super().__init__(world.native, info_key="rgb", width=_SIZE, height=_SIZE, tps=_STEPS_PER_SECOND)
+
+        def _act(self, action: Any) -> Any:
+            ended = super()._act(action)
+            self.steps += 1
+            if ended:
+                self.returns.append(float(self._episode_return))
+            return ended
+
     try:
-        return Interactive(world.native, info_key="rgb", width=_SIZE, height=_SIZE, tps=_STEPS_PER_SECOND)
+        return Window()
     except Exception as error:  # of three libraries, without a common class
         install = "it on a machine with a desktop, or xvfb-run -a procsnake play …"
         raise MissingDependencyError(f"a screen ({error})", feature="Playing by hand", install=install) from error

@@ -6,6 +6,7 @@ rewards, lengths are raw steps, whatever a wrapper does to what the trainer sees
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -86,10 +87,16 @@ class BatchWrapper(BatchEnv):
             self.world.close(**kwargs)
 
 
+def layers(world: BatchEnv) -> Iterator[BatchEnv]:
+    """The world and what it is put around, from the outside in."""
+    yield world
+    if isinstance(world, BatchWrapper):
+        yield from layers(world.world)
+
+
 def innermost(world: BatchEnv) -> ProcgenVectorEnv:
     """The games within all wrappers. Raises `ConfigError` if they aren't Procgen's."""
-    while isinstance(world, BatchWrapper):
-        world = world.world
+    *_, world = layers(world)
     if not isinstance(world, ProcgenVectorEnv):
         raise ConfigError(f"the world is a {type(world).__name__}; only games of Procgen have states and levels")
     return world

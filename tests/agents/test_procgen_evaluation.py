@@ -13,7 +13,7 @@ import torch
 
 import envs
 import procsnake
-from agents import bundle, networks
+from agents import bundle, networks, procgen_evaluation
 from agents.procgen_episodes import pictures, play
 from agents.procgen_evaluation import Score, aggregates_by_split, chosen_levels, evaluate, score_matrix, table
 from envs.errors import ConfigError
@@ -66,7 +66,7 @@ def test_each_row_plays_as_many_episodes_and_all_can_be_played_again() -> None:
     options = {"distribution_mode": "easy", "levels": "train:5", "action_repeat": 3, "gap_stack": 2}
     world = envs.make("procgen/starpilot", num_games=3, **options)
     generator = np.random.default_rng(0)
-    played = play(world, lambda seen: generator.integers(15, size=len(seen)), 7, seed=0)
+    played = play(world, lambda seen, begins: generator.integers(15, size=len(seen)), 7, seed=0)
     world.close()
     assert len(played) == 9
     assert {episode.level for episode in played} <= set(range(5))
@@ -87,7 +87,7 @@ def test_each_row_plays_as_many_episodes_and_all_can_be_played_again() -> None:
 def test_the_pictures_are_those_of_the_episode() -> None:
     options = {"distribution_mode": "easy"}
     world = envs.make("procgen/starpilot", num_games=2, **options)
-    episode = play(world, lambda seen: np.full(len(seen), 8), 3, seed=4)[-1]
+    episode = play(world, lambda seen, begins: np.full(len(seen), 8), 3, seed=4)[-1]
     world.close()
     shown = list(pictures("procgen/starpilot", options, episode))
     assert len(shown) == len(episode.actions)
@@ -100,11 +100,51 @@ def test_the_pictures_are_those_of_the_episode() -> None:
     again.close()
 
 
+def test_a_policy_with_a_memory_plays_as_its_network_does_stepped_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The likeliest actions in each of three games, three episodes one after the other, each from an empty memory."""
+    monkeypatch.setattr(procgen_evaluation, "GAMES_AT_ONCE", 3)
+    torch.manual_seed(0)
+    options = {"body": "impala", "body_options": SMALL, "units": 8}
+    network = networks.build("recurrent", (64, 64, 3), 15, **options)
+    with torch.no_grad():
+        network.heads.actor.weight *= 100.0
+        # A forget gate that is open: what was seen lasts for whole episodes.
+        network.lstm.bias_ih_l0[8:16] = 4.0
+    name, world_options = "procgen/starpilot", {"distribution_mode": "easy", "levels": "train:5", "num_games": 3}
+    card = {
+        "environment": {"name": name, "options": world_options},
+        "observation": {"type": name, "version": 1},
+        "observation_shape": [64, 64, 3],
+        "action": {"type": name, "version": 1, "num_actions": 15},
+        "network": {"name": "recurrent", "options": options},
+    }
+    path = bundle.export(tmp_path / "bundle", network=network, card=card)
+    played, _ = evaluate([str(path)], levels="train", episodes=9, greedy=True)
+    assert len(played.episodes) == 9
+    assert sum(len(episode.actions) for episode in played.episodes) > 3 * 120
+    assert len({action for episode in played.episodes for action in episode.actions}) > 1
+    world = envs.make(name, **{**world_options, "num_games": 1})
+    with torch.inference_mode():
+        for episode in played.episodes:
+            world.restart(0)
+            innermost(world).set_state([episode.start])
+            state = torch.zeros(1, 16)
+            for action in episode.actions:
+                logits, _, state = network(torch.from_numpy(world.observations), torch.tensor([1]), state)
+                # The likeliest, or as likely up to rounding.
+                assert logits[0, action] > logits.max() - 1e-3
+                world.advance(np.array([action]))
+            assert world.terminated[0]
+    world.close()
+
+
 def test_the_policy_is_measured_beside_the_random_agent(to_the_right: Path) -> None:
     policy, random = evaluate([str(to_the_right)], levels="train", episodes=4)
     assert (policy.score.player, random.score.player) == ("policy", "random")
     world = envs.make("procgen/starpilot", **{**OPTIONS, "num_games": 4})
-    expected = play(world, lambda seen: np.full(len(seen), 7), 4, seed=0)
+    expected = play(world, lambda seen, begins: np.full(len(seen), 7), 4, seed=0)
     world.close()
     mean = np.mean([episode.episode_return for episode in expected])
     score = policy.score

@@ -5,6 +5,7 @@ import pytest
 
 from envs.errors import ConfigError
 from train.world import make_world
+from train.world_progress import carry_on, progress_of
 
 WINDOW = {"view": "window", "radius": 3, "rotate": True}
 SMALL = {"name": "battlesnake", "options": {"width": 5, "height": 5, "num_snakes": 2, "observation": WINDOW}}
@@ -80,3 +81,30 @@ def test_a_shrinking_world_leaves_no_ghosts():
 def test_stages_that_do_not_fit_are_refused(stages):
     with pytest.raises(ConfigError, match="stages"):
         curriculum(*stages)
+
+
+def test_a_curriculum_goes_on_where_it_was():
+    env, other = (curriculum({**SMALL, "until": 60}, LARGE) for _ in range(2))
+    env.restart(0)
+    while env.stage == 0:
+        step(env)
+    carry_on(other, progress_of(env), None)
+    other.restart(5)
+    assert (other.stage, other.decisions) == (1, env.decisions)
+    alone = make_world({"name": "battlesnake", "num_games": 4, **LARGE["options"]})
+    alone.restart(int(np.random.SeedSequence([5, 1]).generate_state(1)[0]))
+    np.testing.assert_array_equal(other.observations, alone.observations)
+
+
+def test_all_stages_share_one_pool():
+    league = {"opponents": ["flood"], "share": 1.0}
+    env = make_world({"name": "curriculum", "stages": [{**SMALL, "until": 60}, LARGE], "num_games": 4, "self_play": league})
+    env.restart(0)
+    assert env.valid[:8].reshape(4, 2).sum(1).tolist() == [1] * 4
+    while env.stage == 0:
+        step(env)
+    beaten = env.worlds[0].pool.fixed[0].win_rate
+    assert beaten != 0.5
+    assert env.worlds[1].pool is env.worlds[0].pool
+    assert env.valid.reshape(4, 4).sum(1).tolist() == [1] * 4
+    assert "league_flood" in env.drain_episodes()

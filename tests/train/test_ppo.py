@@ -148,9 +148,9 @@ def test_weight_of_the_kl_penalty_and_scale_of_rewards_are_part_of_a_checkpoint(
         assert weights == pytest.approx([0.2, 0.4, 0.8])
         first.save_to_path(str(tmp_path / "checkpoint"))
         second.restore_from_path(str(tmp_path / "checkpoint"))
-        state = first.env_runner.get_state()["reward_scaler"]
+        state = first.env_runner.progress()["reward_scaler"]
         assert state["count"] > 1000
-        assert second.env_runner.get_state()["reward_scaler"] == state
+        assert second.env_runner.progress()["reward_scaler"] == state
         assert learned(second)[0]["curr_kl_coeff"] == pytest.approx(1.6)
     finally:
         first.stop()

@@ -7,17 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load
 
 import envs
-from agents import networks
+from agents import bundle, networks
+from agents.bundle import BundleError
+from agents.policy import onnx_forward, onnx_steps
 from envs.errors import ConfigError
 from tests.train.experiments import best_return, toy
 from tests.train.worlds import ToyWorld
 from train.algorithms import algorithm_config
 from train.config import Experiment
-from train.export import export_bundle
 from train.recurrent import STATE, STRETCH, RecurrentRunner, shuffled_stretches, stretch_lengths
-from train.run import train
+from train.run import check, train
+from train.world import make_world, world_options
 
 
 class RecallWorld(ToyWorld):
@@ -127,19 +130,65 @@ def test_what_was_remembered_ends_with_the_episode_and_lasts_over_rollouts():
     assert stretch_lengths(torch.from_numpy(np.sort(second[STRETCH]))).tolist() == [1, 1, 2, 2]
 
 
-def test_a_finished_run_keeps_its_weights_but_can_not_be_exported(one_ray, tmp_path):
-    experiment = recall(4)
-    experiment = Experiment.from_dict({**experiment.to_dict(), "budget": {"total_agent_steps": 1}})
-    result = train(experiment, runs_dir=tmp_path)
-    assert result.finished
-    assert result.bundle is None
-    with pytest.raises(ConfigError, match=r"lstm_units is 4.*lstm_units=0"):
-        export_bundle(tmp_path / "b", experiment=experiment, weights={}, metrics={}, provenance={}, command="")
-    assert not (tmp_path / "b").exists()
+def stepped_by_hand(network, seen, begins, state):
+    """Logits and state after one step of each row, by the forward pass that learning uses, one row after the other."""
+    logits = []
+    for row in range(len(seen)):
+        before = torch.zeros_like(state[row]) if begins[row] else state[row]
+        one, _, after = network(torch.from_numpy(seen[row : row + 1]), torch.tensor([1]), before[None])
+        logits.append(one)
+        state[row] = after[0]
+    return torch.cat(logits).numpy()
+
+
+def test_an_exported_policy_remembers_as_the_trained_one_does(one_ray, tmp_path):
+    """Through onnxruntime and by hand in torch, from the same bundle: the same logits over 200 steps with many endings."""
+    experiment = recall(16, cut=0.1)
+    result = train(Experiment.from_dict({**experiment.to_dict(), "budget": {"total_agent_steps": 3000}}), runs_dir=tmp_path)
+    made = bundle.load(result.bundle)
+    world = make_world({**world_options(experiment), "num_games": 8})
+    network = networks.build("recurrent", world.single_observation_space.shape, 2, **made.card.network["options"])
+    network.load_state_dict(load(made.weights))
+    step, state = onnx_steps(made, 1), torch.zeros(8, 32)
+    world.restart(1)
+    begins, apart, endings = np.ones(8, bool), 0.0, 0
+    with torch.inference_mode():
+        for _ in range(200):
+            expected = stepped_by_hand(network, world.observations, begins, state)
+            logits = step(world.observations, begins)
+            np.testing.assert_allclose(logits, expected, atol=1e-5)
+            # One that had forgotten everything would answer otherwise.
+            forgetful = network(torch.from_numpy(world.observations), torch.ones(8, dtype=torch.int64), torch.zeros(8, 32))
+            apart = max(apart, np.abs(forgetful[0].numpy() - logits).max())
+            world.advance(logits.argmax(1))
+            begins = world.terminated | world.truncated
+            endings += begins.sum()
+    assert apart > 1e-2
+    assert endings > 200
+
+
+def test_it_is_measured_with_its_memory_while_it_learns(one_ray, tmp_path):
+    experiment = recall(16).to_dict() | {
+        "evaluation": {"every_iterations": 10, "games": 256},
+        "budget": {"total_agent_steps": 40 * 9 * 64},
+        "stop": {"metric": "evaluation_return_mean", "at_least": 0.95},
+    }
+    metrics = train(Experiment.from_dict(experiment), runs_dir=tmp_path).metrics
+    # Without it half the answers are wrong.
+    assert metrics["evaluation_return_mean"] > 0.9
+
+
+def test_what_looks_at_each_observation_by_itself_refuses_a_memory(one_ray, tmp_path):
+    experiment = recall(4).to_dict() | {"budget": {"total_agent_steps": 1}}
+    made = bundle.load(train(Experiment.from_dict(experiment), runs_dir=tmp_path).bundle)
+    with pytest.raises(BundleError, match=r"has a memory.*--levels"):
+        onnx_forward(made, 1)
 
 
 def test_what_a_memory_can_not_do_is_refused():
     with pytest.raises(ConfigError, match="symmetries"):
         toy("identity", lstm_units=4, symmetries=True)
-    with pytest.raises(ConfigError, match="evaluation"):
-        Experiment.from_dict({**toy("identity", lstm_units=4).to_dict(), "evaluation": {"every_minutes": 1}})
+    with pytest.raises(ConfigError, match=r"each board by itself.*evaluation: null"):
+        check(Experiment.load("battlesnake-ppo", ["ppo.lstm_units=4", "ppo.symmetries=false", "evaluation={every_minutes: 1}"]))
+    with pytest.raises(ConfigError, match=r"past selves.*past_every: null"):
+        Experiment.load("battlesnake-ppo", ["ppo.lstm_units=4", "ppo.symmetries=false", "env.options.self_play={}"])

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box
+from torch import nn
 
 from envs.errors import ConfigError
 from tests.envs.procgen.test_wrappers import Counting
 from train.rnd import CuriousWorld, NoveltyBonus
 from train.world import make_world
+from train.world_progress import carry_on, progress_of
 
 SHAPE = (16, 16, 3)
 SPACE = Box(0, 255, SHAPE, np.uint8)
@@ -80,6 +82,24 @@ def test_worlds_come_curious_by_their_options() -> None:
     world.advance(np.full(4, 4))
     assert (world.rewards > 0).all()
     world.close()
+
+
+def test_what_is_known_of_novelty_goes_on_in_another_world() -> None:
+    """Same bonus for the same pictures from then on, and the same learning; without it everything would be new again."""
+    worlds = [CuriousWorld(Counting(space=SPACE), learning_rate=1e-3, seed=seed) for seed in (0, 1)]
+    for world in worlds:
+        world.restart()
+    for _ in range(30):
+        worlds[0].advance(np.array([3, 8]))
+    carry_on(worlds[1], progress_of(worlds[0]), nn.Identity())
+    pictures = worlds[0].observations
+    for _ in range(3):
+        errors = [world.novelty.errors(pictures) for world in worlds]
+        np.testing.assert_array_equal(*errors)
+        for world in worlds:
+            world.novelty._generator.manual_seed(0)
+            world.novelty.learn(pictures)
+    assert worlds[0]._scaler.variance == worlds[1]._scaler.variance != 1
 
 
 @pytest.mark.parametrize("options", [{"coef": -1.0}, {"gamma": 1.0}, {"proportion": 0.0}, {"coeff": 1.0}])

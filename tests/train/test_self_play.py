@@ -9,8 +9,13 @@ from agents.agent import Agent
 from agents.registry import register
 from envs.battlesnake.state import ALIVE, UP
 from envs.errors import ConfigError, UnknownNameError
+from envs.procgen.wrappers import layers
 from tests.train.test_batch_runner import runner
-from train.self_play import Pool
+from train.algorithms import algorithm_config
+from train.config import Experiment
+from train.run import train
+from train.run_folder import RunFolder
+from train.self_play import Pool, SelfPlay
 from train.world import make_world, without_training
 
 WINDOW = {"view": "window", "radius": 3, "rotate": True}
@@ -174,9 +179,130 @@ def test_options_that_cannot_be_are_refused(options):
         world(opponents=["flod"])
 
 
-def test_it_does_not_go_with_what_would_hide_it():
-    with pytest.raises(ConfigError, match="augment"):
-        make_world({**BASE, "self_play": {"opponents": ["flood"]}, "augment": ["flip"]})
+def test_augmentation_and_novelty_are_the_learners_alone():
+    """Opponents see and play the same games as without them, and only the learner's rows are paid."""
+    wide = {**BASE, "observation": {**WINDOW, "radius": 6}}
+    league = {"opponents": ["flood"], "past_every": 1, "share": 1.0}
+    plain = make_world({**wide, "self_play": league})
+    changed = make_world({**wide, "self_play": league, "rnd": {"coef": 1.0}, "augment": ["cutout"]})
+    for env in (plain, changed):
+        env.restart(1)
+        env_of(env).remember(Network(0))
+    paid = differences = 0
+    for _ in range(60):
+        valid = plain.valid.copy()
+        for env in (plain, changed):
+            env.advance(np.where(plain.valid, plain.action_mask.argmax(1), 0))
+        np.testing.assert_array_equal(env_of(changed).observations, plain.observations)
+        np.testing.assert_array_equal(changed.valid, plain.valid)
+        assert not changed.rewards[~valid].any()
+        paid += (changed.rewards > plain.rewards)[valid].sum()
+        differences += (changed.observations != plain.observations).sum()
+    assert paid > 100
+    assert differences > 1000
+    assert [opponent.name for opponent in env_of(changed).pool.past] == ["past 1"]
+
+
+def env_of(world):
+    """Its layer of self-play."""
+    return next(layer for layer in layers(world) if isinstance(layer, SelfPlay))
+
+
+def test_symmetries_turn_what_the_learner_sees_and_not_the_pool(one_ray):
+    """A runner that sees half of everything mirrored does what it decided; past selves see the boards as they are."""
+    options = {name: value for name, value in BASE.items() if name != "name"}
+    league = {"opponents": [], "share": 0.5, "past_every": 1, "most_past": 2}
+    played = runner("battlesnake", options={**options, "self_play": league}, symmetries=True)
+    mirrored = done = 0
+    advance, decide = played.env.advance, played._decide
+
+    def deciding(entry, *rest):
+        nonlocal mirrored
+        as_it_is = played.env.observations[entry["rows"]]
+        mirrored += (entry["obs"] != as_it_is).any(axis=(1, 2, 3)).sum()
+        for seen, board, drawn in zip(entry["obs"], as_it_is, played._views._drawn, strict=True):
+            np.testing.assert_array_equal(seen, board[:, ::-1] if drawn else board)
+        decide(entry, *rest)
+        deciding.chosen, deciding.rows = entry["actions"], entry["rows"]
+
+    def advancing(actions):
+        nonlocal done
+        turned = np.where(played._views._drawn, 2 - deciding.chosen, deciding.chosen)
+        np.testing.assert_array_equal(actions[deciding.rows], turned)
+        assert played.env.action_mask[deciding.rows, turned].all()
+        done += len(turned)
+        advance(actions)
+
+    played._decide, played.env.advance = deciding, advancing
+    for _ in range(3):
+        played.sample(num_timesteps=30)
+    assert len(played.env.pool.past) == 2
+    assert 0.3 < mirrored / done < 0.6
+
+
+def plain_values(progress):
+    """With arrays in place of tensors, for comparing."""
+    if isinstance(progress, dict):
+        return {name: plain_values(value) for name, value in progress.items()}
+    if isinstance(progress, list | tuple):
+        return [plain_values(value) for value in progress]
+    return progress.numpy() if isinstance(progress, torch.Tensor) else progress
+
+
+@pytest.mark.parametrize("num_env_runners", [0, pytest.param(2, marks=pytest.mark.long)])
+def test_a_resumed_run_has_the_pool_its_win_rates_and_the_stage_of_before(one_ray, tmp_path, num_env_runners):
+    stages = [
+        {"name": "battlesnake", "until": until, "options": {**size, "num_snakes": 2, "observation": WINDOW}}
+        for size, until in (({"width": 5, "height": 5}, 300), ({"width": 7, "height": 7}, None))
+    ]
+    league = {"opponents": ["random", "suicidal"], "share": 0.8, "past_every": 2, "most_past": 2}
+    if num_env_runners:
+        league["opponents"] = ["random"]
+    experiment = Experiment.from_dict(
+        {
+            "name": "league",
+            "env": {"name": "curriculum", "options": {"num_games": 8, "stages": stages, "self_play": league}},
+            "network": {"name": "mlp", "options": {"hidden_sizes": [8]}},
+            "ppo": {"num_steps": 16, "num_threads": 1},
+            "budget": {"total_agent_steps": 10**9},
+            "checkpoints": {"every_minutes": 0.0},
+            "num_env_runners": num_env_runners,
+        }
+    )
+    run = train(experiment, runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 7).path
+    (checkpoint, counters) = RunFolder(run).newest_checkpoint()
+    assert counters["iteration"] == 7
+    first, second = (algorithm_config(experiment).build_algo() for _ in range(2))
+    try:
+        first.restore_from_path(str(checkpoint))
+        kept = plain_values(first._ask_for_progress())
+        assert len(kept) == max(1, num_env_runners)
+        for runner_progress in kept.values():
+            world_progress = runner_progress["world"]["Curriculum"]
+            pool = world_progress["world"]["SelfPlay"]["pool"]
+            assert world_progress["stage"] == 1
+            assert world_progress["decisions"] > 300
+            assert len(pool["past"]) == 2
+            assert pool["fixed"]["random"] != 0.5
+            weights = [network["heads.actor.weight"] for _, _, network in pool["past"]]
+            assert (weights[0] != weights[1]).any()
+        # What it plays on with joins what was there; the numbers of past selves go on.
+        for _ in range(4):
+            first.train()
+        later = plain_values(first._ask_for_progress())
+        assert later != kept
+        for number, runner_progress in later.items():
+            before, after = (p["world"]["Curriculum"] for p in (kept[number], runner_progress))
+            assert after["stage"] == 1
+            assert after["decisions"] > before["decisions"]
+            assert after["world"]["SelfPlay"]["pool"]["born"] > before["world"]["SelfPlay"]["pool"]["born"]
+        # And that is what the next checkpoint holds.
+        first.save_to_path(str(tmp_path / "again"))
+        second.restore_from_path(str(tmp_path / "again"))
+        np.testing.assert_equal(plain_values(second._ask_for_progress()), later)
+    finally:
+        first.stop()
+        second.stop()
 
 
 def test_a_policy_is_measured_without_the_pool():

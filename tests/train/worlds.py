@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
@@ -63,6 +65,33 @@ class IdentityWorld(ToyWorld):
         self.final_observations[:] = self.observations
         self._book(self.valid)
         self._show(np.arange(self.num_envs))
+
+
+class FailingWorld(IdentityWorld):
+    """The same, but it raises at its second step, in all the lives of a process that `may_fail(folder)` names."""
+
+    def __init__(self, *, folder: str = "", **options: int) -> None:
+        super().__init__(**options)
+        self.steps, self.fails = 0, may_fail(folder)
+
+    def advance(self, actions: np.ndarray) -> None:
+        self.steps += 1
+        if self.steps > 1 and self.fails:
+            raise ValueError("the ice is too thin")
+        super().advance(actions)
+
+
+def may_fail(folder: str) -> bool:
+    """True, or with `folder` (which counts the calls) for the second to the fourth."""
+    if not folder:
+        return True
+    for call in range(1000):
+        try:
+            Path(folder, str(call)).touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        return 1 <= call <= 3
+    return False
 
 
 class SymmetricIdentityWorld(IdentityWorld):
@@ -197,6 +226,7 @@ class CartPole(ToyWorld):
 
 
 envs.register("identity", IdentityWorld)
+envs.register("failing", FailingWorld)
 envs.register("counting", CountingWorld)
 envs.register("cart-pole", CartPole)
 envs.register("symmetric-identity", SymmetricIdentityWorld)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import gym3.interactive
 import numpy as np
 import pytest
+from PIL import ImageGrab
 
 import procsnake
 from envs.errors import MissingDependencyError
@@ -14,6 +22,8 @@ from envs.procgen import keyboard
 from envs.procgen.vector_env import ProcgenVectorEnv
 
 FRAMES = 20
+ROOT = Path(__file__).parents[3]
+PROGRAMS = ("Xvfb", "xdotool")
 
 
 class Screen:
@@ -56,7 +66,9 @@ def test_keys_play_the_game_that_is_drawn(
     monkeypatch.setattr(Screen, "held", held, raising=False)
     monkeypatch.setattr(Screen, "pictures", [], raising=False)
     assert procsnake.main(["play", "procgen/starpilot", "--human", "--levels", "train:200", "--seed", "3"]) == 0
-    assert "arrow keys" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "arrow keys" in said
+    assert "played: " in said
     world = ProcgenVectorEnv("starpilot", num_games=1, distribution_mode="easy", levels="train:200", render_mode="rgb_array")
     world.restart(3)
     # The window keeps time: now and then it takes two steps between two pictures, or none.
@@ -69,6 +81,77 @@ def test_keys_play_the_game_that_is_drawn(
     for picture in Screen.pictures:
         at = next(k for k in range(max(at, 0), len(game)) if (game[k] == picture).all())
     assert at > FRAMES // 2
+
+
+@pytest.fixture
+def display() -> Iterator[str]:
+    """A screen that nobody sees."""
+    if missing := [program for program in PROGRAMS if not shutil.which(program)]:
+        pytest.skip(f"needs {' and '.join(missing)}: apt-get install xvfb xdotool")
+    reading, writing = os.pipe()
+    arguments = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "800x800x24", "-nolisten", "tcp"]
+    server = subprocess.Popen(arguments, pass_fds=[writing], stderr=subprocess.DEVNULL)
+    try:
+        yield f":{os.read(reading, 16).decode().strip()}"
+    finally:
+        server.terminate()
+        server.wait()
+        os.close(reading)
+        os.close(writing)
+
+
+def wait_for(condition: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 120
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.2)
+    return found
+
+
+@pytest.mark.long
+def test_in_a_real_window_keys_move_who_is_seen_and_escape_ends_it(display: str) -> None:
+    """In a maze, whose pictures change by nothing else: right and up as far as it goes, as the game without a window does."""
+    world = ProcgenVectorEnv("maze", num_games=1, distribution_mode="easy", levels="1:1", render_mode="rgb_array")
+    world.restart(3)
+    expected = [world.render()[0]]  # type: ignore[index]
+    for action in (7, 5):
+        for _ in range(30):
+            world.advance(np.array([action]))
+        expected.append(world.render()[0])  # type: ignore[index]
+    world.close()
+    assert len({picture.tobytes() for picture in expected}) == 3, "a maze where nothing moves shows nothing"
+
+    environment = {**os.environ, "DISPLAY": display}
+
+    def do(*arguments: str) -> str:
+        return subprocess.run(["xdotool", *arguments], env=environment, capture_output=True, text=True).stdout.strip()
+
+    def shows(picture: np.ndarray, rows: int = 768) -> bool:
+        window = np.asarray(ImageGrab.grab((0, 0, 768, rows), xdisplay=display).convert("RGB"))
+        # Each two pixels of the game are three of the window.
+        nearest = (np.arange(768) * 2 + 1) // 3
+        return bool(np.abs(window.astype(int) - picture[nearest[:rows]][:, nearest]).mean() < 1)
+
+    command = [sys.executable, "procsnake.py", "play", "procgen/maze", "--human", "--levels", "1:1", "--seed", "3"]
+    player = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        window = wait_for(lambda: player.poll() is not None or do("search", "--name", "Gym3 Viewer"))
+        assert player.poll() is None, player.communicate()[0]
+        # Until it draws it hears no keys. The figures are below.
+        wait_for(lambda: shows(expected[0], rows=500))
+        do("windowfocus", window)
+        do("key", "o")
+        wait_for(lambda: shows(expected[0]))
+        for key, picture in zip(("Right", "Up"), expected[1:], strict=True):
+            do("keydown", key)
+            wait_for(lambda picture=picture: shows(picture))
+            do("keyup", key)
+        do("key", "Escape")
+        said, _ = player.communicate(timeout=120)
+        assert player.returncode == 0, said
+        assert "played: " in said.splitlines()[-1]
+    finally:
+        player.kill()
 
 
 def test_without_a_screen_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
