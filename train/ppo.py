@@ -194,7 +194,8 @@ class PPOLearner(TorchLearner):
             for k in range(self.config.num_minibatches):
                 yield MultiAgentBatch(
                     {
-                        name: SampleBatch({column: batch[column][parts[name][k]] for column in batch})
+                        # Rows are copied whole; indexing would go through observations number by number.
+                        name: SampleBatch({column: batch[column].index_select(0, parts[name][k]) for column in batch})
                         for name, batch in whole.policy_batches.items()
                     },
                     env_steps=len(next(iter(parts.values()))[k]),

@@ -403,26 +403,36 @@ def compare_dqn(num_games: int, rounds: int) -> dict[str, float]:
     return figures
 
 
+def idle_core_seconds() -> float:
+    """What this machine's cores have been idle since it started, one after the other (Linux, proc(5))."""
+    with open("/proc/stat") as file:
+        return int(file.readline().split()[4]) / os.sysconf("SC_CLK_TCK")
+
+
 def apex_pace(num_games: int, seconds: float) -> dict[str, float]:
     """Print which share of the time learner and env runners of APEX work, and its replay ratio; returns the figures."""
-    config = q_learning("apex", num_games, "snake CNN", num_env_runners=2, learning_starts=10_000)
+    # So much replay takes the learner about as long as playing takes two env runners.
+    config = q_learning("apex", num_games, "snake CNN", num_env_runners=2, learning_starts=10_000, replay_ratio=0.15)
     algorithm = config.build_algo()
     try:
         while not algorithm._trained:
             algorithm.train()
         results, began, trained, steps = [], time.perf_counter(), algorithm._trained, algorithm.agent_steps()
+        idle = idle_core_seconds()
         while (wall := time.perf_counter() - began) < seconds:
             results.append(algorithm.train())
         ratio = (algorithm._trained - trained) / (algorithm.agent_steps() - steps)
         rate = (algorithm.agent_steps() - steps) / wall
+        cores_busy = 1 - (idle_core_seconds() - idle) / wall / os.cpu_count()
     finally:
         algorithm.stop()
     learning = sum(result.get("learner_seconds", 0.0) for result in results)
     playing = sum(sum(result["env_runners"]["phase_seconds"].values()) for result in results)
     figures = {"apex_learner_busy": learning / wall, "apex_env_runners_busy": playing / wall / 2, "apex_replay_ratio": ratio}
+    figures["apex_cores_busy"] = cores_busy
     print(
         f"  {rate:,.0f} steps/s; busy: learner {learning / wall:.0%}, each env runner {playing / wall / 2:.0%}; "
-        f"replay ratio {ratio:.2f}, set to {config.replay_ratio}\n"
+        f"replay ratio {ratio:.3f}, set to {config.replay_ratio}; all cores {cores_busy:.0%}\n"
     )
     return figures
 

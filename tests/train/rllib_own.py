@@ -67,6 +67,8 @@ class OwnDQNModule(DefaultDQNTorchRLModule):
         body = {"body": config["name"], "body_options": config["options"]}
         built = networks.build("q-network", self.observation_space.shape, int(self.action_space.n), **body)
         self.encoder, self.af, self.vf = Body(built.body, config["bf16"]), built.advantage, built.value
+        # RLlib takes a Q value of exactly 0 for a forbidden action's, and all are 0 where nothing is seen.
+        torch.nn.init.constant_(self.vf.bias, 1e-3)
 
 
 def own_ppo(env: str, *, rows: int, steps: int, minibatch_size: int, model: dict[str, Any], **training: Any) -> PPOConfig:
