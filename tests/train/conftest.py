@@ -28,5 +28,6 @@ def start_ray(**options: Any) -> None:
     logging.getLogger("ray").setLevel(logging.ERROR)
     paths = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
     ray.init(
+        address="local",
         log_to_driver=False, logging_level=logging.ERROR, runtime_env={"env_vars": {"PYTHONPATH": paths}}, **options
     )  # fmt: skip
