@@ -21,13 +21,16 @@ def one_ray() -> Iterator[None]:
     ray.shutdown()
 
 
-def start_ray(**options: Any) -> None:
+def start_ray(address: str = "local", **options: Any) -> None:
     """Quietly, with the tests' own worlds where its workers find them."""
     import ray
 
     logging.getLogger("ray").setLevel(logging.ERROR)
     paths = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
     ray.init(
-        address="local",
-        log_to_driver=False, logging_level=logging.ERROR, runtime_env={"env_vars": {"PYTHONPATH": paths}}, **options
-    )  # fmt: skip
+        address,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        runtime_env={"env_vars": {"PYTHONPATH": paths}},
+        **options,
+    )
