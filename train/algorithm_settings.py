@@ -51,7 +51,7 @@ class PPOSettings:
     symmetries: bool = False
     """Show each decision a random one of the world's equivalent views (a snake's board mirrored or turned)."""
     lstm_units: int = 0
-    """Units of a memory (LSTM) between the network's layers and its heads; 0: none. Such policies can't be exported."""
+    """Units of a memory (LSTM) between the network's layers and its heads; 0: none. No server plays such policies."""
     bf16: bool | None = None
     """Roll out and learn in bfloat16; None: if the hardware is fast at it. Exported policies are float32 in any case."""
     num_threads: int | None = None

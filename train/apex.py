@@ -159,7 +159,7 @@ class APEXConfig(DQNConfig):
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class or APEX)
         self.max_requests_in_flight_per_env_runner = _REQUESTS_IN_FLIGHT
-        self.min_time_s_per_iteration, self.min_sample_timesteps_per_iteration = _SECONDS_AN_ITERATION, 1
+        self.min_time_s_per_iteration = _SECONDS_AN_ITERATION
 
 
 class APEX(DQN):

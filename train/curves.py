@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,8 +54,8 @@ def write_curves(
     shown = {name: _lines(groups, name) for name in metrics or [name for name in USUAL if name in known]}
     with disk_errors(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target.with_suffix(".html"), _page(groups, shown))
-        save_charts(target.with_suffix(".png"), list(shown.items()))
+        write_whole(target.with_name(f"{target.name}.html"), _page(groups, shown))
+        save_charts(target.with_name(f"{target.name}.png"), list(shown.items()))
     return groups
 
 
@@ -71,6 +72,7 @@ def rows_of(groups: Sequence[Group], metrics: Sequence[str]) -> tuple[list[str],
 
 def _groups(runs: Sequence[Path]) -> list[Group]:
     by_config: dict[str, Group] = {}
+    numbers: Counter[str] = Counter()
     for run in runs:
         config, columns = read_config(run), read_columns(run)
         if not columns:
@@ -78,8 +80,9 @@ def _groups(runs: Sequence[Path]) -> list[Group]:
         config = {key: value for key, value in config.items() if key not in ("run", "seed")}
         key = yaml.safe_dump(config)
         if key not in by_config:
-            alike = sum(group.name.split(" #")[0] == config["name"] for group in by_config.values())
-            by_config[key] = Group(f"{config['name']} #{alike + 1}" if alike else str(config["name"]), [])
+            name = str(config.get("name", run.name))
+            numbers[name] += 1
+            by_config[key] = Group(name if numbers[name] == 1 else f"{name} #{numbers[name]}", [])
         by_config[key].histories.append(columns)
     return list(by_config.values())
 

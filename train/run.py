@@ -110,8 +110,8 @@ def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | No
     folder, progress = session.folder, session.progress
     progress.status("first iteration")
     while session.fraction_done() < 1.0 and not stop.is_set():
-        row = session.step()
-        if on_iteration and on_iteration(row):
+        row = session.step(stop.is_set)
+        if row and on_iteration and on_iteration(row):
             stop.set()
     again = f"procsnake train --config {folder.path / CONFIG}"
     bundle = session.end(provenance=provenance(), command=command or again)

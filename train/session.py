@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +58,14 @@ class Session:
         if self._tracking:
             self._tracking.close()
 
-    def step(self) -> dict[str, Any]:
-        """An iteration with what belongs to it: evaluation if due, logging, checkpoints. Returns the row."""
+    def step(self, stopped: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+        """An iteration with what belongs to it: evaluation if due, logging, checkpoints. Returns the row.
+
+        Empty if `stopped()` while no env runner brings any experience.
+        """
         assert self._tracking, "call begin() first"
-        self._train()
+        if not self._train(stopped):
+            return {}
         if self._evaluator and (self._evaluator.is_due(self.counters) or self.fraction_done() >= 1.0):
             self.progress.passing("evaluating")
             self.row |= self._evaluator.evaluate(self.algorithm.policy_weights())
@@ -115,10 +120,12 @@ class Session:
             self.counters["target_reached"] = True
             self.progress.say(f"{target.metric} is {self.row[target.metric]:.4g}: the target of {target.at_least:g} is reached")
 
-    def _train(self) -> None:
-        """One iteration of the algorithm, or more until env runners that were lost have come back."""
+    def _train(self, stopped: Callable[[], bool]) -> bool:
+        """One iteration of the algorithm, or more until env runners that were lost have come back; False if stopped before."""
         first = time.monotonic()
         for empty in itertools.count():
+            if empty and stopped():
+                return False
             began = time.monotonic()
             if empty >= _MOST_EMPTY_ITERATIONS and began - first > _MOST_EMPTY_SECONDS:
                 raise RunError(
@@ -127,15 +134,16 @@ class Session:
                 )
             self.algorithm.fraction_done = min(self.fraction_done(), 1.0)
             result = self.algorithm.train()
-            seconds = time.monotonic() - began
-            self.counters["minutes"] += seconds / 60
-            if metrics := progress_row(result, seconds):
+            now = time.monotonic()
+            self.counters["minutes"] += (now - began) / 60
+            if metrics := progress_row(result, now - first):
                 break
         self.counters["iteration"] += 1
         self.counters["env_steps"] += int(result["env_runners"]["num_env_steps_sampled"])
         self.counters["agent_steps"] += int(sum(result["env_runners"]["num_agent_steps_sampled"].values()))
         self._levels.take_in(result["env_runners"].get(LEVEL_RETURNS, {}))
         self.row = {**self._shown_counters(), **metrics, **self._levels.metrics()}
+        return True
 
     def _shown_counters(self) -> dict[str, Any]:
         return {name: self.counters[name] for name in ("iteration", "env_steps", "agent_steps", "minutes")}

@@ -178,7 +178,7 @@ def test_a_restored_algorithm_goes_on(one_ray, tmp_path):
     try:
         second.restore_from_path(str(tmp_path / "checkpoint"))
         assert second.agent_steps() == steps
-        result = second.train()
+        result, _ = train_until(second, lambda result, _: result["env_runners"].get("num_env_steps_sampled", 0) > 0)
         assert result["env_runners"]["episode_return_mean"] > 0.8
         train_until(second, lambda _, learned: learned.get("replay_ratio", 0) > 0)
     finally:

@@ -63,5 +63,6 @@ def test_what_cant_be_drawn_is_refused(runs, tmp_path, capsys):
 
 
 def test_the_command_line_draws_them(runs, tmp_path, capsys):
-    assert procsnake.main(["report", *map(str, runs), "--metrics", "win_rate,mean_won", "--out", str(tmp_path / "x")]) == 0
-    assert "x.png" in capsys.readouterr().out
+    assert procsnake.main(["report", *map(str, runs), "--metrics", "win_rate,mean_won", "--out", str(tmp_path / "v0.2")]) == 0
+    assert "v0.2.png" in capsys.readouterr().out
+    assert (tmp_path / "v0.2.png").is_file()

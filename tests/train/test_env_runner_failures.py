@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import signal
+
 import pytest
 import yaml
 
@@ -76,6 +78,24 @@ def test_a_world_that_always_fails_ends_the_run_with_one_clear_message(
     (run,) = (tmp_path / "runs").iterdir()
     for part in ("'failing'", "ValueError: the ice is too thin", "worlds.py, line", f"procsnake train --resume {run}"):
         assert part in line
+
+
+@pytest.mark.long
+def test_ctrl_c_is_heard_while_no_env_runner_plays(one_ray, tmp_path, capsys, monkeypatch):
+    """Pressed once, at the first failure of a world that is never given up."""
+    pressed = []
+
+    def press(failures, error):
+        if not pressed:
+            pressed.append(error)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Failures, "note", press)
+    config = tmp_path / "failing.yaml"
+    config.write_text(yaml.safe_dump(experiment_of("apex", num_env_runners=1).to_dict()))
+    assert procsnake.main(["train", "--config", str(config), "--runs", str(tmp_path / "runs")]) == 130
+    assert pressed
+    assert "stopped and saved" in capsys.readouterr().out
 
 
 @pytest.mark.long

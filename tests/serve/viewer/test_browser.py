@@ -68,18 +68,18 @@ def page_of(chromium, *, expected="", **options):
 
 
 @pytest.fixture
-def page(chromium):
-    with page_of(chromium, reduced_motion="reduce") as page:
-        yield page
-
-
-@pytest.fixture
 def site(tmp_path):
     """URL of an arena without games."""
     store = GameStore(f"sqlite:///{tmp_path}/games.db")
     with running(create_app({"thinker": Thinker()}, store=store)) as url:
         yield url
     store.close()
+
+
+@pytest.fixture
+def page(chromium, site):  # after the site, so that it's closed before: a page that asks a server that ends is in trouble
+    with page_of(chromium, reduced_motion="reduce") as page:
+        yield page
 
 
 def referee(url, *, seed=1, names=("me", "other"), size=7, rivals=("greedy",), **settings):
