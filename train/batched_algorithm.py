@@ -62,6 +62,10 @@ def configure(
         num_env_runners=experiment.num_env_runners,
         rollout_fragment_length=settings.num_steps,
         create_env_on_local_worker=False,
+        # There are no connectors on the batched path. Asking for their states after each iteration would wait for all that env
+        # runners are doing, and take what they failed at with it.
+        merge_env_runner_states=False,
+        broadcast_env_runner_states=False,
     )
     config.learners(num_learners=experiment.num_learners, num_gpus_per_learner=experiment.num_gpus_per_learner)
     config.training(

@@ -428,7 +428,7 @@ def apex_pace(num_games: int, seconds: float) -> dict[str, float]:
         algorithm.stop()
     learning = sum(result.get("learner_seconds", 0.0) for result in results)
     # RLlib's sum over an iteration in which nothing was played is NaN.
-    playing = sum(np.nansum(list(result["env_runners"].get("phase_seconds", {}).values())) for result in results)
+    playing = sum(np.nansum(list(result.get("env_runners", {}).get("phase_seconds", {}).values())) for result in results)
     figures = {"apex_learner_busy": learning / wall, "apex_env_runners_busy": playing / wall / 2, "apex_replay_ratio": ratio}
     figures["apex_cores_busy"] = cores_busy
     print(

@@ -33,7 +33,7 @@ def best_return(config: Any, iterations: int) -> tuple[float, dict[str, Any]]:
         best = -math.inf
         for _ in range(iterations):
             result = algorithm.train()
-            best = max(best, result["env_runners"].get("episode_return_mean", -math.inf))
+            best = max(best, result.get("env_runners", {}).get("episode_return_mean", -math.inf))
             if best >= 0.98:
                 break
         return best, result
@@ -75,6 +75,11 @@ def train_until(
         if condition(result, learned):
             return result, learned
         assert time.monotonic() - began < seconds, "it took too long"
+
+
+def has_played(result: dict[str, Any], _: dict[str, Any]) -> bool:
+    """A condition for `train_until`: the iteration brought experience. One of APEX may bring none."""
+    return bool(result.get("env_runners", {}).get("num_env_steps_sampled", 0) > 0)
 
 
 def endless(algorithm: str) -> Experiment:

@@ -7,7 +7,7 @@ import pytest
 import ray
 
 from envs.errors import ConfigError
-from tests.train.experiments import toy_q, train_until
+from tests.train.experiments import has_played, toy_q, train_until
 from train.algorithms import algorithm_config
 from train.apex import APEXRunner, ReplayShard, first_td_errors, ladder_epsilons
 from train.n_step import GOES_ON, TERMINATED, TRUNCATED
@@ -178,7 +178,7 @@ def test_a_restored_algorithm_goes_on(one_ray, tmp_path):
     try:
         second.restore_from_path(str(tmp_path / "checkpoint"))
         assert second.agent_steps() == steps
-        result, _ = train_until(second, lambda result, _: result["env_runners"].get("num_env_steps_sampled", 0) > 0)
+        result, _ = train_until(second, has_played)
         assert result["env_runners"]["episode_return_mean"] > 0.8
         train_until(second, lambda _, learned: learned.get("replay_ratio", 0) > 0)
     finally:

@@ -60,7 +60,7 @@ def test_env_runners_play_on_one_and_the_learner_learns_on_the_other(two_machine
         threshold, best = (0.6 if algorithm == "apex" else 0.95), 0.0
         for _ in range(200):
             result = trained.train()
-            best = max(best, result["env_runners"].get("episode_return_mean", 0.0))
+            best = max(best, result.get("env_runners", {}).get("episode_return_mean", 0.0))
             if best >= threshold:
                 break
         assert best >= threshold
