@@ -223,6 +223,51 @@ class MXNetDQNSettings:
             require(self, "mxnet_dqn", name, 0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ImitationSettings:
+    """A network learns what a teacher would play (`train.imitation`)."""
+
+    teacher: str = "alphabeta"
+    """Whom it imitates, as `agents.make` knows it: a search, a heuristic, a rule file, another policy."""
+    teacher_options: dict[str, Any] = field(default_factory=dict)
+    """The teacher's own options, e.g. nodes for a search."""
+    learning_rate: float = 1e-3
+    """Step size of Adam at the beginning."""
+    anneal_lr: bool = True
+    """Let the step size fall to 0 at the end of the budget."""
+    num_steps: int = 32
+    """Steps of every game between two rows of progress.csv."""
+    train_batch_size: int = 512
+    """Lessons in a batch."""
+    replay_ratio: float = 5.0
+    """Lessons learned from for each one that the teacher gave."""
+    replay_capacity: int = 1_000_000
+    """Lessons remembered; one takes as many bytes as the observation."""
+    beta: float | Knots = 0.25
+    """Probability that the teacher's move is played instead of the network's, a number or knots over agent steps."""
+    explore: float = 0.3
+    """Share of the network's moves that are drawn from its probabilities; the others are its likeliest."""
+    gamma: float = 0.995
+    """Discount factor of the returns that the value head learns, 0..1."""
+    vf_coef: float = 0.5
+    """Weight of the value loss beside that of the moves."""
+    symmetries: bool = True
+    """Show each batch a random one of the world's equivalent views (a snake's board mirrored or turned)."""
+    bf16: bool | None = None
+    """Learn in bfloat16; None: if the hardware is fast at it."""
+    num_threads: int | None = None
+    """Threads of the teacher and of torch; None: all, and torch takes what turns out fastest."""
+
+    def __post_init__(self) -> None:
+        for name in ("num_steps", "train_batch_size", "replay_capacity", "num_threads"):
+            require(self, "imitation", name, 1)
+        for name in ("learning_rate", "explore", "gamma"):
+            require(self, "imitation", name, 0.0, 1.0)
+        for name in ("replay_ratio", "vf_coef"):
+            require(self, "imitation", name, 0.0)
+        require_schedule(self, "imitation", "beta", 0.0, 1.0)
+
+
 def require_schedule(section: Any, key: str, name: str, least: float, most: float = float("inf")) -> None:
     """Raise `ConfigError` unless the field is a number, or knots that begin at 0, within the limits."""
     value, full = getattr(section, name), f"{key}.{name}"

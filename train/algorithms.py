@@ -1,4 +1,4 @@
-"""The algorithms by the name that an experiment gives. RLlib or MXNet is imported when the first one is asked for."""
+"""The algorithms by the name that an experiment gives. What they need is imported when the first one is asked for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from train.config import Experiment
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
+_PLAIN = {"mxnet_dqn": "train.mxnet_dqn:MXNetDQN", "imitation": "train.imitation:Imitation"}
 _CONFIGS = {"ppo": "train.ppo:PPOConfig", "dqn": "train.dqn:DQNConfig", "apex": "train.apex:APEXConfig"}
 
 
@@ -25,9 +26,8 @@ def build_algorithm(experiment: Experiment) -> Any:
     Those of RLlib need a Ray that is running.
     """
     if not experiment.uses_ray:
-        from train.mxnet_dqn import MXNetDQN
-
-        return MXNetDQN(experiment)
+        module, _, name = _PLAIN[experiment.algorithm].partition(":")
+        return getattr(import_module(module), name)(experiment)
     from train.cluster.live import place
 
     config = algorithm_config(experiment)

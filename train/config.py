@@ -13,7 +13,7 @@ from typing import Any, Literal
 import yaml
 
 from envs.errors import ConfigError, UnknownNameError
-from train.algorithm_settings import APEXSettings, DQNSettings, MXNetDQNSettings, PPOSettings, require
+from train.algorithm_settings import APEXSettings, DQNSettings, ImitationSettings, MXNetDQNSettings, PPOSettings, require
 from train.cluster.scale import Local, Scale
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
@@ -139,13 +139,14 @@ class Experiment:
     """Also the beginning of the run folder's name."""
     env: EnvSettings
     budget: Budget
-    algorithm: Literal["ppo", "dqn", "apex", "mxnet_dqn"] = "ppo"
+    algorithm: Literal["ppo", "dqn", "apex", "mxnet_dqn", "imitation"] = "ppo"
     """The trainer."""
     network: NetworkSettings = field(default_factory=NetworkSettings)
     ppo: PPOSettings = field(default_factory=PPOSettings)
     dqn: DQNSettings = field(default_factory=DQNSettings)
     apex: APEXSettings = field(default_factory=APEXSettings)
     mxnet_dqn: MXNetDQNSettings = field(default_factory=MXNetDQNSettings)
+    imitation: ImitationSettings = field(default_factory=ImitationSettings)
     seed: int = 0
     """All random numbers of the run follow from it."""
     num_env_runners: int = 0
@@ -183,14 +184,14 @@ class Experiment:
             raise ConfigError(f"name is {self.name!r}; it becomes part of a folder's name, so no slashes and no leading dot")
 
     @property
-    def settings(self) -> PPOSettings | DQNSettings | APEXSettings | MXNetDQNSettings:
+    def settings(self) -> PPOSettings | DQNSettings | APEXSettings | MXNetDQNSettings | ImitationSettings:
         """Those of the algorithm."""
         return getattr(self, self.algorithm)
 
     @property
     def uses_ray(self) -> bool:
-        """False for the algorithm that is one plain process."""
-        return self.algorithm != "mxnet_dqn"
+        """False for the algorithms that are one plain process."""
+        return self.algorithm in ("ppo", "dqn", "apex")
 
     @property
     def is_recurrent(self) -> bool:
@@ -201,6 +202,8 @@ class Experiment:
     def policy_network(self) -> NetworkSettings:
         """What is exported, and what torch trains: `network`, with heads for Q values where the algorithm needs them."""
         settings = self.settings
+        if isinstance(settings, ImitationSettings):
+            return self.network
         if isinstance(settings, PPOSettings):
             if not self.is_recurrent:
                 return self.network

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from agents.policy import Policy
 
-_NETWORK_PREFIX = "network."
-MXNET_WEIGHTS = "weights.safetensors"
-"""What checkpoints of `train.mxnet_dqn` have the weights in; those of the others are RLlib's."""
+NETWORK_PREFIX = "network."
+WEIGHTS = "weights.safetensors"
+"""What checkpoints of the algorithms without Ray have the weights in; those of the others are RLlib's."""
 
 
 def build_network(experiment: Experiment, world: BatchEnv) -> torch.nn.Module:
@@ -38,9 +38,9 @@ def network_with(experiment: Experiment, world: BatchEnv, weights: Mapping[str, 
     network = build_network(experiment, world)
     network.load_state_dict(
         {
-            name.removeprefix(_NETWORK_PREFIX): torch.as_tensor(value)
+            name.removeprefix(NETWORK_PREFIX): torch.as_tensor(value)
             for name, value in weights.items()
-            if name.startswith(_NETWORK_PREFIX)
+            if name.startswith(NETWORK_PREFIX)
         }
     )
     return network.eval()
@@ -48,10 +48,10 @@ def network_with(experiment: Experiment, world: BatchEnv, weights: Mapping[str, 
 
 def checkpointed_weights(checkpoint: Path) -> dict[str, np.ndarray]:
     """The state of the default module in a run's checkpoint."""
-    if (checkpoint / MXNET_WEIGHTS).is_file():
+    if (checkpoint / WEIGHTS).is_file():
         from safetensors.numpy import load_file
 
-        return load_file(checkpoint / MXNET_WEIGHTS)
+        return load_file(checkpoint / WEIGHTS)
     from ray.rllib.core.rl_module.rl_module import RLModule
 
     return RLModule.from_checkpoint(checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy").get_state()

@@ -72,3 +72,11 @@ def episode_sums(columns: dict[str, np.ndarray]) -> dict[str, float]:
         elif name not in ("row", "game", "killer", "level"):
             sums[name] = float(column.sum(dtype=np.float64))
     return sums
+
+
+def episode_metrics(columns: dict[str, np.ndarray]) -> dict[str, Any]:
+    """What an algorithm without RLlib's env runners tells of the episodes that ended, for `progress_row`."""
+    count = len(columns["return"])
+    means = {name: total / count for name, total in episode_sums(columns).items()} if count else {}
+    named = {"episode_return_mean": means["return"], "episode_len_mean": means["length"]} if count else {}
+    return {"num_episodes": count, "episode_means": means, **named}

@@ -20,8 +20,8 @@ from agents.networks.mxnet_starter_pack import build, set_weights, to_planes, we
 from agents.networks.starter_pack_shape import shape_of
 from train.algorithm_settings import MXNetDQNSettings
 from train.config import Experiment, NetworkSettings
-from train.export import MXNET_WEIGHTS
-from train.metrics import episode_sums
+from train.export import WEIGHTS
+from train.metrics import episode_metrics
 from train.world import make_world, world_options
 
 TRAINER, COUNTERS = "trainer.states", "learner.json"
@@ -201,7 +201,7 @@ class MXNetDQN:
                 "num_env_steps_sampled": self.settings.num_steps * self.world.num_games,
                 "num_agent_steps_sampled": {"default_agent": decisions},
                 "phase_seconds": {"play": playing},
-                **_episode_metrics(self.world.drain_episodes()),
+                **episode_metrics(self.world.drain_episodes()),
             },
             "learner_seconds": learning,
             "learners": {"default_policy": learned},
@@ -214,13 +214,13 @@ class MXNetDQN:
     def save_to_path(self, path: str) -> None:
         """Both networks, the optimiser and the counters; not the memory, as with the other algorithms."""
         target = {TARGET + name: weights for name, weights in weights_of(self.learner.target).items()}
-        save_file({**self.policy_weights(), **target}, Path(path, MXNET_WEIGHTS))
+        save_file({**self.policy_weights(), **target}, Path(path, WEIGHTS))
         self.learner.trainer.save_states(str(Path(path, TRAINER)))
         Path(path, COUNTERS).write_text(json.dumps({"updates": self.learner.updates, "games": self.games}) + "\n")
 
     def restore_from_path(self, path: str) -> None:
         """The inverse of `save_to_path`."""
-        weights, learner = load_file(Path(path, MXNET_WEIGHTS)), self.learner
+        weights, learner = load_file(Path(path, WEIGHTS)), self.learner
         set_weights(learner.network, _named(weights, NETWORK))
         set_weights(learner.target, _named(weights, TARGET))
         learner.trainer.load_states(str(Path(path, TRAINER)))
@@ -234,13 +234,6 @@ class MXNetDQN:
     def _mask(self) -> np.ndarray:
         known = self.world.action_mask if self.settings.mask_actions else None
         return np.ones((self.world.num_envs, self.num_actions), np.bool_) if known is None else known.copy()
-
-
-def _episode_metrics(episodes: dict[str, np.ndarray]) -> dict[str, Any]:
-    count = len(episodes["return"])
-    means = {name: total / count for name, total in episode_sums(episodes).items()} if count else {}
-    named = {"episode_return_mean": means["return"], "episode_len_mean": means["length"]} if count else {}
-    return {"num_episodes": count, "episode_means": means, **named}
 
 
 def _named(weights: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -125,6 +125,7 @@ def check(experiment: Experiment) -> None:
     """Find mistakes in the experiment before anything is started or written, and have the world compiled before time counts."""
     import numpy as np
 
+    from train.algorithm_settings import ImitationSettings
     from train.evaluation import Evaluator
     from train.export import build_network
     from train.symmetry import views_of
@@ -135,8 +136,12 @@ def check(experiment: Experiment) -> None:
     build_network(experiment, world)
     if experiment.evaluation:
         Evaluator(experiment)
-    if experiment.ppo.symmetries:
+    if getattr(experiment.settings, "symmetries", False):
         views_of(world)
+    if isinstance(experiment.settings, ImitationSettings):
+        from train.imitation import Teacher
+
+        Teacher(experiment.settings, world).close()
     with clear_errors(experiment.env.name):
         world.restart(experiment.seed)
         world.advance(np.zeros(world.num_envs, np.int64))

@@ -36,7 +36,9 @@ def views_of(world: BatchEnv) -> Views:
         return views
     observation = getattr(known[0], "observation", None) if known else None
     if not isinstance(observation, EgocentricPlanes):
-        raise ConfigError(f"ppo.symmetries: {type(world).__name__} with this observation has no symmetries; leave them out")
+        raise ConfigError(
+            f"symmetries: {type(world).__name__} with this observation has no symmetries; set symmetries to false"
+        )
     if observation.rotate:
         return Views((_as_it_is, _mirrored), np.array([[0, 1, 2], [2, 1, 0]]))
     height, width = world.single_observation_space.shape[:2]  # type: ignore[index]

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+import agents
+import procsnake
+from agents.policy import Policy
+from envs.errors import ConfigError, UnknownNameError
+from train.config import Experiment
+from train.export import checkpointed_weights
+from train.imitation import Imitation
+from train.lessons import NO_LESSON, Batch, Episodes, Lessons
+from train.run import check, train
+from train.run_folder import RunFolder
+
+PLAIN = "network={name: mlp, options: {hidden_sizes: [8]}}"
+
+
+def experiment(*, steps: int = 2000, teacher: str = "flood", world: dict | None = None, **settings) -> Experiment:
+    """Duels on 7×7."""
+    options = {
+        "num_games": 16,
+        "width": 7,
+        "height": 7,
+        "num_snakes": 2,
+        "observation": {"view": "window", "radius": 3, "rotate": True},
+    }
+    return Experiment.from_dict(
+        {
+            "name": "pupil",
+            "env": {"name": "battlesnake", "options": {**options, **(world or {})}},
+            "network": {"name": "mlp", "options": {"hidden_sizes": [64], "scales": [1.0, 1.0, 0.25, *[0.02] * 9]}},
+            "algorithm": "imitation",
+            "imitation": {"teacher": teacher, "num_steps": 8, "train_batch_size": 128, "replay_capacity": 20_000, **settings},
+            "budget": {"total_agent_steps": steps},
+        }
+    )
+
+
+@pytest.fixture
+def started():
+    """Makes algorithms, and stops them after the test."""
+    algorithms = []
+
+    def start(chosen: Experiment) -> Imitation:
+        algorithms.append(Imitation(chosen))
+        return algorithms[-1]
+
+    yield start
+    for algorithm in algorithms:
+        algorithm.stop()
+
+
+def played_moves(algorithm: Imitation, monkeypatch) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The moves of 20 turns, and those that the teacher names for the same snakes."""
+    world, told = algorithm.world, []
+    advance = world.advance
+
+    def watched(actions):
+        rows = np.flatnonzero(world.valid)
+        boards, slots = np.divmod(rows, world.rows_per_game)
+        moves = world.observation.to_moves(world.state, boards, slots, actions[rows])
+        told.append((moves, agents.make(algorithm.settings.teacher).act_batch(world.state, boards, slots)))
+        advance(actions)
+
+    monkeypatch.setattr(world, "advance", watched)
+    for _ in range(20):
+        algorithm.play()
+    return told
+
+
+def test_returns_are_discounted_sums_of_what_followed():
+    rng = np.random.default_rng(0)
+    rewards, asked = rng.normal(size=(30, 2)), rng.random((30, 2)) < 0.7
+    episodes, number = Episodes(2, gamma=0.9), 0
+    numbers = np.full((30, 2), NO_LESSON)
+    for step in range(30):
+        for row in np.flatnonzero(asked[step]):
+            numbers[step, row], number = number, number + 1
+        episodes.add(np.arange(2), numbers[step], rewards[step])
+    found, returns = episodes.end(1, known=True)
+    for k, value in zip(found, returns, strict=True):
+        (step,) = np.flatnonzero(numbers[:, 1] == k)
+        assert value == pytest.approx(sum(0.9**later * rewards[step + later, 1] for later in range(30 - step)), rel=1e-5)
+    assert len(found) == asked[:, 1].sum()
+    assert len(episodes.end(0, known=False)[0]) == 0
+    assert len(episodes.end(0, known=True)[0]) == 0
+
+
+def test_forgotten_lessons_take_no_returns():
+    lessons, one = Lessons(4, np.zeros(1, np.uint8), 3), np.ones((3, 1), np.uint8)
+    first = lessons.add(one, np.ones((3, 3), bool), np.zeros(3, int))
+    lessons.add(2 * one, np.ones((3, 3), bool), np.ones(3, int))
+    lessons.tell_returns(first, np.array([1.0, 2.0, 3.0], np.float32))
+    batch = lessons.sample(400, np.random.default_rng(0))
+    old = batch.observations[:, 0] == 1
+    assert set(batch.returns[old].tolist()) == {3.0}
+    assert np.isnan(batch.returns[~old]).all()
+    assert set(batch.actions[~old].tolist()) == {1}
+
+
+def test_lessons_are_what_the_teacher_would_play(started):
+    algorithm, shares = started(experiment(beta=0.5, explore=1.0)), []
+    for _ in range(30):
+        rows = np.flatnonzero(algorithm.world.valid)
+        boards, slots = np.divmod(rows, 2)
+        state, mask = algorithm.world.state, algorithm.world.action_mask[rows]
+        actions = algorithm.teacher.actions(rows, mask)
+        wanted = agents.make("flood").act_batch(state, boards, slots)
+        known = actions != NO_LESSON
+        shares.append(known.mean())
+        moves = algorithm.world.observation.to_moves(state, boards[known], slots[known], actions[known])
+        np.testing.assert_array_equal(moves, wanted[known])
+        assert mask[known, actions[known]].all()
+        algorithm.play()
+    # In the first turn a snake may go down, which is no action of one that counts as looking up.
+    assert np.mean(shares) > 0.95
+
+
+@pytest.mark.parametrize(("beta", "least", "most"), [(1.0, 0.97, 1.0), (0.0, 0.0, 0.9)])
+def test_beta_is_the_share_of_the_teachers_moves(started, monkeypatch, beta, least, most):
+    played = played_moves(started(experiment(beta=beta)), monkeypatch)
+    same = np.concatenate([moves == wanted for moves, wanted in played]).mean()
+    assert least <= same <= most
+
+
+def test_without_exploration_the_network_plays_its_likeliest_action(started):
+    algorithm = started(experiment(beta=0.0, explore=0.0, bf16=False))
+    rows = np.flatnonzero(algorithm.world.valid)
+    observations, mask = algorithm.world.observations[rows], algorithm.world.action_mask[rows]
+    with torch.no_grad():
+        logits = algorithm.network(torch.from_numpy(observations))[0].numpy()
+    np.testing.assert_array_equal(algorithm._choose(observations, mask), np.where(mask, logits, -np.inf).argmax(axis=1))
+
+
+def test_a_mirrored_lesson_means_the_same(started):
+    algorithm = started(experiment())
+    rng = np.random.default_rng(0)
+    pictures = rng.integers(0, 9, (6, 7, 7, 12)).astype(np.uint8)
+    lesson = Batch(pictures, rng.random((6, 3)) < 0.5, np.array([0, 1, 2, 0, 1, 2]), np.zeros(6, np.float32))
+    seen = {}
+    while len(seen) < 2:
+        batch = algorithm._in_a_view(lesson)
+        seen[bool((batch.observations == pictures).all())] = batch
+    # Left and right change places, ahead stays.
+    np.testing.assert_array_equal(seen[False].observations, pictures[:, :, ::-1])
+    np.testing.assert_array_equal(seen[False].actions, [2, 1, 0, 2, 1, 0])
+    np.testing.assert_array_equal(seen[False].masks, lesson.masks[:, [2, 1, 0]])
+    np.testing.assert_array_equal(seen[True].actions, lesson.actions)
+
+
+def test_it_learns_what_the_teacher_does_in_states_that_it_never_saw(started):
+    pupil, stranger = started(experiment(replay_ratio=8.0)), started(experiment(beta=0.0))
+    stranger.world.restart(99)
+
+    def agreement() -> float:
+        same = []
+        for _ in range(10):
+            rows = np.flatnonzero(stranger.world.valid)
+            mask = stranger.world.action_mask[rows]
+            lessons = stranger.teacher.actions(rows, mask)
+            same.append((pupil._choose(stranger.world.observations[rows], mask) == lessons)[lessons != NO_LESSON])
+            stranger.play()
+        return float(np.concatenate(same).mean())
+
+    pupil.settings = pupil.settings.__class__(**{**vars(pupil.settings), "explore": 0.0})
+    before = agreement()
+    for _ in range(50):
+        told = pupil.train()["learners"]["default_policy"]
+    after = agreement()
+    assert before < 0.6
+    assert after > 0.75
+    assert told["accuracy"] > 0.75
+
+
+def test_values_are_the_returns_that_follow(started):
+    """One for each turn that isn't the last, and nothing else counts at a discount factor of 0."""
+    chosen = experiment(gamma=0.0, replay_ratio=8.0, world={"rewards": {"another_turn": 1.0}})
+    algorithm = started(chosen)
+    for _ in range(40):
+        algorithm.train()
+    rows = np.flatnonzero(algorithm.world.valid)
+    with torch.no_grad():
+        values = algorithm.network(torch.from_numpy(algorithm.world.observations[rows]))[1].numpy()
+    assert np.median(values) == pytest.approx(1.0, abs=0.15)
+
+
+def test_a_run_is_measured_and_exported(tmp_path):
+    config = tmp_path / "pupil.yaml"
+    plain = experiment(steps=1500, bf16=False).to_dict()
+    plain["evaluation"] = {"every_iterations": 3, "games": 4, "opponents": [["random"]]}
+    config.write_text(yaml.safe_dump(plain))
+    assert procsnake.main(["train", "--config", str(config), "--runs", str(tmp_path / "runs")]) == 0
+    (run,) = (tmp_path / "runs").iterdir()
+    curve = RunFolder(run).curve()
+    assert float(curve[-1]["accuracy"]) > 0
+    assert any(row["win_rate_vs_random"] for row in curve)
+    state = checkpointed_weights(RunFolder(run).checkpoints()[-1])
+    policy = Policy.load(run / "bundle")
+    shown = np.random.default_rng(0).integers(0, 5, (16, 7, 7, 12)).astype(np.uint8)
+    algorithm = Imitation(experiment(bf16=False))
+    try:
+        algorithm.restore_from_path(str(RunFolder(run).checkpoints()[-1]))
+        with torch.no_grad():
+            logits, _ = algorithm.network(torch.from_numpy(shown))
+        np.testing.assert_allclose(policy.logits(shown)[0], logits.numpy(), atol=1e-4)
+        assert algorithm.agent_steps == int(curve[-1]["agent_steps"])
+        assert state.keys() == algorithm.policy_weights().keys()
+        assert algorithm.optimizer.state_dict()["state"]
+    finally:
+        algorithm.stop()
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
+    stopped = train(experiment(), runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 2)
+    assert not stopped.finished
+    before = int(RunFolder(stopped.path).curve()[-1]["agent_steps"])
+    result = train(resume=stopped.path)
+    assert result.finished
+    steps = [int(row["agent_steps"]) for row in RunFolder(stopped.path).curve()]
+    assert steps[1] == before
+    assert steps == sorted(set(steps))
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "message"),
+    [
+        (["imitation.teacher=flod"], UnknownNameError, "Did you mean 'flood'"),
+        (["imitation.teacher_options={depth: 3}"], ConfigError, "depth"),
+        (["imitation.beta=2"], ConfigError, r"imitation.beta"),
+        (["imitation.replay_ratio=-1"], ConfigError, r"imitation.replay_ratio is -1"),
+        (["num_env_runners=1"], ConfigError, "single process"),
+        (["env.options.observation=flat-51s", PLAIN], ConfigError, "symmetries to false"),
+        (["env={name: procgen/coinrun}", "imitation.symmetries=false", PLAIN], ConfigError, "play Battlesnake only"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_starts(changes, kind, message):
+    with pytest.raises(kind, match=message):
+        check(experiment().override(changes))

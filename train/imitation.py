@@ -1,0 +1,226 @@
+"""Imitation: a network learns what a teacher, a search for example, would play wherever the network's own play leads.
+
+DAgger (Ross, Gordon and Bagnell 2011, arXiv 1011.0686): the network plays, with some moves of the teacher's among its own, and
+the teacher says for each state what it would have done. Learning from the teacher's own games alone wouldn't do: the network
+then knows no way out of what its own mistakes lead to. The value head learns the returns that followed.
+
+`train.config.ImitationSettings` lists the settings.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+
+import agents
+from envs.api import BatchEnv
+from envs.battlesnake.vector_env import BattlesnakeVectorEnv
+from envs.errors import ConfigError
+from envs.procgen.wrappers import layers
+from train.algorithm_settings import ImitationSettings
+from train.allocator import keep_freed_memory
+from train.config import Experiment
+from train.export import NETWORK_PREFIX, WEIGHTS, build_network
+from train.lessons import NO_LESSON, Batch, Episodes, Lessons
+from train.metrics import episode_metrics
+from train.modules import has_fast_bfloat16, mask_logits
+from train.schedule import value_at
+from train.symmetry import views_of
+from train.threads import ThreadTuner
+from train.world import make_world, world_options
+
+OPTIMIZER = "optimizer.pt"
+_STEPS_DONE = "agent_steps"
+
+
+class Teacher:
+    """Says which action an agent would take, for many snakes at once.
+
+    Raises `UnknownNameError` or `ConfigError` for a teacher that doesn't exist or a world without snakes.
+    """
+
+    def __init__(self, settings: ImitationSettings, world: BatchEnv) -> None:
+        *_, games = layers(world)
+        if not isinstance(games, BattlesnakeVectorEnv):
+            raise ConfigError(
+                f"imitation needs a teacher for its world, and agents play Battlesnake only; env is {type(games).__name__}"
+            )
+        self.games = games
+        self._agent = agents.make(settings.teacher, **settings.teacher_options)
+        self._threads = settings.num_threads or len(os.sched_getaffinity(0))
+        self._pool = ThreadPoolExecutor(self._threads)
+
+    def actions(self, rows: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        """Int64 (n,) for rows (n,) of the world; `NO_LESSON` where its move is none of the actions that are allowed."""
+        parts = np.array_split(rows, self._threads)
+        boards, slots = np.divmod(rows, self.games.rows_per_game)
+        moves = np.concatenate(list(self._pool.map(self._moves, parts)))
+        num_actions = masks.shape[1]
+        offered = [
+            self.games.observation.to_moves(self.games.state, boards, slots, np.full(len(rows), action))
+            for action in range(num_actions)
+        ]
+        meant = (np.stack(offered, axis=1) == moves[:, None]) & masks
+        return np.where(meant.any(axis=1), meant.argmax(axis=1), NO_LESSON)
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self._pool.shutdown()
+
+    def _moves(self, rows: np.ndarray) -> np.ndarray:
+        boards, slots = np.divmod(rows, self.games.rows_per_game)
+        return self._agent.act_batch(self.games.state, boards, slots)
+
+
+class Imitation:
+    """Plays, asks and learns by turns. A run (`train.session`) calls `train` again and again, and saves what it is told to."""
+
+    fraction_done = 0.0
+
+    def __init__(self, experiment: Experiment) -> None:
+        assert isinstance(experiment.settings, ImitationSettings)
+        keep_freed_memory()
+        self.settings = settings = experiment.settings
+        torch.manual_seed(experiment.seed)
+        self.rng = np.random.default_rng(experiment.seed)
+        self.world = make_world(world_options(experiment))
+        self.teacher = Teacher(settings, self.world)
+        self.network = build_network(experiment, self.world)
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
+        num_actions = int(self.world.single_action_space.n)  # type: ignore[attr-defined]
+        self.lessons = Lessons(settings.replay_capacity, self.world.observations[0], num_actions)
+        self._episodes = Episodes(self.world.num_envs, settings.gamma)
+        self._views = views_of(self.world) if settings.symmetries else None
+        self._bf16 = has_fast_bfloat16() if settings.bf16 is None else settings.bf16
+        self._remember = [layer.remember for layer in layers(self.world) if hasattr(layer, "remember")]
+        self._threads = ThreadTuner(settings.num_threads)
+        self.agent_steps, self._updates_due = 0, 0.0
+        self.world.restart(experiment.seed)
+
+    def train(self) -> dict[str, Any]:
+        """`num_steps` steps of every game; the metrics, named and nested as RLlib's."""
+        self._threads.before_update()
+        for remember in self._remember:
+            remember(self.network)
+        told: list[dict[str, float]] = []
+        before, playing, learning = self.agent_steps, 0.0, 0.0
+        for _ in range(self.settings.num_steps):
+            began = time.perf_counter()
+            lessons = self.play()
+            played = time.perf_counter()
+            told += self.learn(lessons)
+            playing, learning = playing + played - began, learning + time.perf_counter() - played
+        learned = {name: float(np.mean([update[name] for update in told])) for name in (told[0] if told else ())}
+        learned |= {"learning_rate": self.learning_rate, "lessons": float(self.lessons.added)}
+        return {
+            "env_runners": {
+                "num_env_steps_sampled": self.settings.num_steps * self.world.num_games,
+                "num_agent_steps_sampled": {"default_agent": self.agent_steps - before},
+                "phase_seconds": {"play": playing},
+                **episode_metrics(self.world.drain_episodes()),
+            },
+            "learner_seconds": learning,
+            "learners": {"default_policy": learned},
+        }
+
+    def play(self) -> int:
+        """One step of every game, with the teacher's answers remembered. Returns how many it gave."""
+        world, settings = self.world, self.settings
+        rows = np.flatnonzero(world.valid)
+        observations, masks = world.observations[rows], world.action_mask[rows]  # type: ignore[index]
+        answers = self.teacher.actions(rows, masks)
+        led = (self.rng.random(len(rows)) < value_at(settings.beta, self.agent_steps)) & (answers != NO_LESSON)
+        actions = np.zeros(world.num_envs, np.int64)
+        actions[rows] = np.where(led, answers, self._choose(observations, masks))
+        taught = answers != NO_LESSON
+        numbers = np.full(len(rows), NO_LESSON, np.int64)
+        numbers[taught] = self.lessons.add(observations[taught], masks[taught], answers[taught])
+        world.advance(actions)
+        self._episodes.add(rows, numbers, world.rewards[rows])
+        for row in np.flatnonzero(world.terminated | world.truncated):
+            self.lessons.tell_returns(*self._episodes.end(row, known=bool(world.terminated[row])))
+        self.agent_steps += len(rows)
+        return int(taught.sum())
+
+    def learn(self, lessons: int) -> list[dict[str, float]]:
+        """The updates that are due after so many lessons."""
+        self._updates_due += lessons * self.settings.replay_ratio / self.settings.train_batch_size
+        if len(self.lessons) < self.settings.train_batch_size:
+            self._updates_due = 0.0
+        told = []
+        while self._updates_due >= 1.0:
+            self._updates_due -= 1.0
+            told.append(self._update(self._in_a_view(self.lessons.sample(self.settings.train_batch_size, self.rng))))
+        return told
+
+    @property
+    def learning_rate(self) -> float:
+        """Adam's step size now."""
+        return self.settings.learning_rate * (1.0 - self.fraction_done if self.settings.anneal_lr else 1.0)
+
+    def policy_weights(self) -> dict[str, np.ndarray]:
+        """By the names of `train.modules.NetworkModule`."""
+        return {NETWORK_PREFIX + name: tensor.numpy() for name, tensor in self.network.state_dict().items()}
+
+    def save_to_path(self, path: str) -> None:
+        """Network, optimiser and counter; not the lessons, as the other algorithms don't save their memory."""
+        weights = {NETWORK_PREFIX + name: tensor.contiguous() for name, tensor in self.network.state_dict().items()}
+        save_file(weights, str(Path(path, WEIGHTS)))
+        torch.save({**self.optimizer.state_dict(), _STEPS_DONE: self.agent_steps}, Path(path, OPTIMIZER))
+
+    def restore_from_path(self, path: str) -> None:
+        """The inverse of `save_to_path`."""
+        weights = load_file(str(Path(path, WEIGHTS)))
+        self.network.load_state_dict({name.removeprefix(NETWORK_PREFIX): value for name, value in weights.items()})
+        state = torch.load(Path(path, OPTIMIZER), weights_only=True)
+        self.agent_steps = state.pop(_STEPS_DONE)
+        self.optimizer.load_state_dict(state)
+
+    def stop(self) -> None:
+        """Close the world."""
+        self.teacher.close()
+        self.world.close()
+
+    def _choose(self, observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        """The network's own actions, int64 (n,)."""
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=self._bf16):
+            logits, _ = self.network(torch.from_numpy(observations))
+        logits = mask_logits(logits, torch.from_numpy(masks)).numpy()
+        # The largest of logits with Gumbel noise is a draw from their softmax.
+        drawn = self.rng.random((len(logits), 1)) < self.settings.explore
+        return (logits + np.where(drawn, self.rng.gumbel(size=logits.shape), 0.0)).argmax(axis=1)
+
+    def _in_a_view(self, batch: Batch) -> Batch:
+        """The same lessons as they are in one of the world's equivalent views, drawn at random."""
+        if self._views is None:
+            return batch
+        view = int(self.rng.integers(len(self._views.pictures)))
+        in_the_world = self._views.actions[view]
+        pictures = np.ascontiguousarray(self._views.pictures[view](batch.observations))
+        return batch._replace(
+            observations=pictures, masks=batch.masks[:, in_the_world], actions=np.argsort(in_the_world)[batch.actions]
+        )
+
+    def _update(self, batch: Batch) -> dict[str, float]:
+        """One step of Adam on the cross entropy of the teacher's actions and the error of the values."""
+        actions, returns = torch.from_numpy(batch.actions), torch.from_numpy(batch.returns)
+        known = ~returns.isnan()
+        with torch.autocast("cpu", torch.bfloat16, enabled=self._bf16):
+            logits, values = self.network(torch.from_numpy(batch.observations))
+        logits = mask_logits(logits, torch.from_numpy(batch.masks))
+        cross_entropy = torch.nn.functional.cross_entropy(logits, actions)
+        vf_loss = torch.where(known, values - returns.nan_to_num(), 0.0).square().sum() / known.sum().clamp(min=1)
+        self.optimizer.param_groups[0]["lr"] = self.learning_rate
+        self.optimizer.zero_grad()
+        (cross_entropy + self.settings.vf_coef * vf_loss).backward()
+        self.optimizer.step()
+        accuracy = (logits.argmax(dim=1) == actions).float().mean()
+        told = {"cross_entropy": cross_entropy, "vf_loss": vf_loss, "accuracy": accuracy}
+        return {name: float(value.detach()) for name, value in told.items()}

@@ -1,0 +1,80 @@
+"""What imitation learns from: the teacher's answers, and what the games they were given in came to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+NO_LESSON = -1
+
+
+class Batch(NamedTuple):
+    """Lessons."""
+
+    observations: np.ndarray  # (B, …)
+    masks: np.ndarray  # bool (B, A): the actions that were allowed
+    actions: np.ndarray  # int64 (B,): the teacher's
+    returns: np.ndarray  # float32 (B,): what followed; NaN where that isn't known
+
+
+class Lessons:
+    """The last `capacity` lessons, drawn with equal probability. They are numbered from 0 in the order in which they came."""
+
+    def __init__(self, capacity: int, observation: np.ndarray, num_actions: int) -> None:
+        self._kept = Batch(
+            np.empty((capacity, *observation.shape), observation.dtype),
+            np.empty((capacity, num_actions), np.bool_),
+            np.empty(capacity, np.int64),
+            np.empty(capacity, np.float32),
+        )
+        self._capacity, self.added = capacity, 0
+
+    def __len__(self) -> int:
+        return min(self.added, self._capacity)
+
+    def add(self, observations: np.ndarray, masks: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Keep these, in place of the oldest ones, their returns unknown. Returns their numbers, int64 (n,)."""
+        numbers = np.arange(self.added, self.added + len(actions))
+        returns = np.full(len(actions), np.nan, np.float32)
+        for kept, new in zip(self._kept, (observations, masks, actions, returns), strict=True):
+            kept[numbers % self._capacity] = new
+        self.added += len(actions)
+        return numbers
+
+    def tell_returns(self, numbers: np.ndarray, returns: np.ndarray) -> None:
+        """What followed lessons, by their numbers; those that are forgotten by now are left out."""
+        kept = numbers >= self.added - self._capacity
+        self._kept.returns[numbers[kept] % self._capacity] = returns[kept]
+
+    def sample(self, size: int, rng: np.random.Generator) -> Batch:
+        """`size` of them, drawn with replacement."""
+        places = rng.integers(len(self), size=size)
+        return Batch(*(kept[places] for kept in self._kept))
+
+
+class Episodes:
+    """The running episode of each row: rewards, and the lessons among its steps."""
+
+    def __init__(self, num_rows: int, gamma: float) -> None:
+        self._gamma = gamma
+        self._steps: list[list[tuple[int, float]]] = [[] for _ in range(num_rows)]
+
+    def add(self, rows: np.ndarray, numbers: np.ndarray, rewards: np.ndarray) -> None:
+        """A step of `rows` (n,): the number of its lesson or `NO_LESSON`, and its reward."""
+        for row, number, reward in zip(rows.tolist(), numbers.tolist(), rewards.tolist(), strict=True):
+            self._steps[row].append((number, reward))
+
+    def end(self, row: int, *, known: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers int64 and discounted returns float32 of the lessons of the episode that ends here.
+
+        Of one whose end isn't `known`, because it was cut off, there are none.
+        """
+        steps, self._steps[row] = self._steps[row], []
+        numbers, returns, following = [], [], 0.0
+        for number, reward in reversed(steps if known else []):
+            following = reward + self._gamma * following
+            if number != NO_LESSON:
+                numbers.append(number)
+                returns.append(following)
+        return np.array(numbers, np.int64), np.array(returns, np.float32)
