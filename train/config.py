@@ -191,7 +191,7 @@ class Experiment:
     @property
     def uses_ray(self) -> bool:
         """False for the algorithms that are one plain process."""
-        return self.algorithm in ("ppo", "dqn", "apex")
+        return self.algorithm not in ("mxnet_dqn", "imitation")
 
     @property
     def is_recurrent(self) -> bool:
