@@ -178,8 +178,11 @@ class Experiment:
                 "a policy with a memory (ppo.lstm_units) can't play past selves, which would forget at each step;"
                 " name opponents and set env.options.self_play.past_every: null"
             )
-        if not self.uses_ray and self.num_env_runners + self.num_learners:
-            raise ConfigError(f"num_env_runners and num_learners must be 0 for {self.algorithm}, which is a single process")
+        if not self.uses_ray and self.num_env_runners + self.num_learners + self.num_gpus_per_learner:
+            raise ConfigError(
+                f"num_env_runners, num_learners and num_gpus_per_learner must be 0 for {self.algorithm}, which is a single"
+                " process without a GPU"
+            )
         if not self.name or self.name != Path(self.name).name or self.name.startswith("."):
             raise ConfigError(f"name is {self.name!r}; it becomes part of a folder's name, so no slashes and no leading dot")
 

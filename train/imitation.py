@@ -29,7 +29,7 @@ from train.allocator import keep_freed_memory
 from train.config import Experiment
 from train.export import NETWORK_PREFIX, WEIGHTS, build_network
 from train.lessons import NO_LESSON, Batch, Episodes, Lessons
-from train.metrics import episode_metrics
+from train.metrics import means_of, nested_result
 from train.modules import has_fast_bfloat16, mask_logits
 from train.schedule import value_at
 from train.symmetry import views_of
@@ -79,6 +79,14 @@ class Teacher:
         return self._agent.act_batch(self.games.state, boards, slots)
 
 
+def ask_once(settings: ImitationSettings, world: BatchEnv) -> None:
+    """Have the teacher compiled, and find out whether it can play this world. Raises as `Teacher` and the agent do."""
+    teacher = Teacher(settings, world)
+    rows = np.flatnonzero(world.valid)
+    teacher.actions(rows, world.action_mask[rows])  # type: ignore[index]
+    teacher.close()
+
+
 class Imitation:
     """Plays, asks and learns by turns. A run (`train.session`) calls `train` again and again, and saves what it is told to."""
 
@@ -117,18 +125,15 @@ class Imitation:
             played = time.perf_counter()
             told += self.learn(lessons)
             playing, learning = playing + played - began, learning + time.perf_counter() - played
-        learned = {name: float(np.mean([update[name] for update in told])) for name in (told[0] if told else ())}
-        learned |= {"learning_rate": self.learning_rate, "lessons": float(self.lessons.added)}
-        return {
-            "env_runners": {
-                "num_env_steps_sampled": self.settings.num_steps * self.world.num_games,
-                "num_agent_steps_sampled": {"default_agent": self.agent_steps - before},
-                "phase_seconds": {"play": playing},
-                **episode_metrics(self.world.drain_episodes()),
-            },
-            "learner_seconds": learning,
-            "learners": {"default_policy": learned},
-        }
+        learned = means_of(told) | {"learning_rate": self.learning_rate, "lessons": float(self.lessons.added)}
+        return nested_result(
+            env_steps=self.settings.num_steps * self.world.num_games,
+            agent_steps=self.agent_steps - before,
+            playing=playing,
+            learning=learning,
+            episodes=self.world.drain_episodes(),
+            learned=learned,
+        )
 
     def play(self) -> int:
         """One step of every game, with the teacher's answers remembered. Returns how many it gave."""

@@ -74,9 +74,36 @@ def episode_sums(columns: dict[str, np.ndarray]) -> dict[str, float]:
     return sums
 
 
-def episode_metrics(columns: dict[str, np.ndarray]) -> dict[str, Any]:
-    """What an algorithm without RLlib's env runners tells of the episodes that ended, for `progress_row`."""
-    count = len(columns["return"])
-    means = {name: total / count for name, total in episode_sums(columns).items()} if count else {}
+def nested_result(
+    *,
+    env_steps: int,
+    agent_steps: int,
+    playing: float,
+    learning: float,
+    episodes: dict[str, np.ndarray],
+    learned: dict[str, float],
+) -> dict[str, Any]:
+    """An iteration of an algorithm without RLlib, named and nested as RLlib's, for `progress_row`.
+
+    Steps of games and decisions taken, seconds of playing and learning, `BatchEnv.drain_episodes`, metrics of the updates.
+    """
+    count = len(episodes["return"])
+    means = {name: total / count for name, total in episode_sums(episodes).items()} if count else {}
     named = {"episode_return_mean": means["return"], "episode_len_mean": means["length"]} if count else {}
-    return {"num_episodes": count, "episode_means": means, **named}
+    return {
+        "env_runners": {
+            "num_env_steps_sampled": env_steps,
+            "num_agent_steps_sampled": {"default_agent": agent_steps},
+            "phase_seconds": {"play": playing},
+            "num_episodes": count,
+            "episode_means": means,
+            **named,
+        },
+        "learner_seconds": learning,
+        "learners": {_DEFAULT_MODULE: learned},
+    }
+
+
+def means_of(told: list[dict[str, float]]) -> dict[str, float]:
+    """The mean of each of the metrics that every update of an iteration told; empty if there was none."""
+    return {name: float(np.mean([update[name] for update in told])) for name in (told[0] if told else ())}

@@ -21,7 +21,7 @@ from agents.networks.starter_pack_shape import shape_of
 from train.algorithm_settings import MXNetDQNSettings
 from train.config import Experiment, NetworkSettings
 from train.export import WEIGHTS
-from train.metrics import episode_metrics
+from train.metrics import means_of, nested_result
 from train.world import make_world, world_options
 
 TRAINER, COUNTERS = "trainer.states", "learner.json"
@@ -194,18 +194,19 @@ class MXNetDQN:
             played = time.perf_counter()
             told += self.learn(taken)
             decisions, playing, learning = decisions + taken, playing + played - began, learning + time.perf_counter() - played
-        learned = {name: float(np.mean([update[name] for update in told])) for name in (told[0] if told else ())}
-        learned |= {"epsilon": self.epsilon, "learning_rate": self.learner.learning_rate, "updates": self.learner.updates}
-        return {
-            "env_runners": {
-                "num_env_steps_sampled": self.settings.num_steps * self.world.num_games,
-                "num_agent_steps_sampled": {"default_agent": decisions},
-                "phase_seconds": {"play": playing},
-                **episode_metrics(self.world.drain_episodes()),
-            },
-            "learner_seconds": learning,
-            "learners": {"default_policy": learned},
+        learned = means_of(told) | {
+            "epsilon": self.epsilon,
+            "learning_rate": self.learner.learning_rate,
+            "updates": self.learner.updates,
         }
+        return nested_result(
+            env_steps=self.settings.num_steps * self.world.num_games,
+            agent_steps=decisions,
+            playing=playing,
+            learning=learning,
+            episodes=self.world.drain_episodes(),
+            learned=learned,
+        )
 
     def policy_weights(self) -> dict[str, np.ndarray]:
         """By the names of `train.modules.NetworkModule`."""

@@ -138,12 +138,12 @@ def check(experiment: Experiment) -> None:
         Evaluator(experiment)
     if getattr(experiment.settings, "symmetries", False):
         views_of(world)
-    if isinstance(experiment.settings, ImitationSettings):
-        from train.imitation import Teacher
-
-        Teacher(experiment.settings, world).close()
     with clear_errors(experiment.env.name):
         world.restart(experiment.seed)
+        if isinstance(experiment.settings, ImitationSettings):
+            from train.imitation import ask_once
+
+            ask_once(experiment.settings, world)
         world.advance(np.zeros(world.num_envs, np.int64))
         world.close()
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -166,7 +168,7 @@ def test_it_learns_what_the_teacher_does_in_states_that_it_never_saw(started):
             stranger.play()
         return float(np.concatenate(same).mean())
 
-    pupil.settings = pupil.settings.__class__(**{**vars(pupil.settings), "explore": 0.0})
+    pupil.settings = dataclasses.replace(pupil.settings, explore=0.0)
     before = agreement()
     for _ in range(50):
         told = pupil.train()["learners"]["default_policy"]
@@ -225,6 +227,15 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
     assert steps == sorted(set(steps))
 
 
+def test_a_teacher_that_fails_is_found_before_anything_starts(monkeypatch):
+    def fail(agent, state, boards, slots):
+        raise ConfigError("it knows no such board")
+
+    monkeypatch.setattr(type(agents.make("flood")), "act_batch", fail)
+    with pytest.raises(ConfigError, match="no such board"):
+        check(experiment())
+
+
 @pytest.mark.parametrize(
     ("changes", "kind", "message"),
     [
@@ -233,6 +244,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
         (["imitation.beta=2"], ConfigError, r"imitation.beta"),
         (["imitation.replay_ratio=-1"], ConfigError, r"imitation.replay_ratio is -1"),
         (["num_env_runners=1"], ConfigError, "single process"),
+        (["num_gpus_per_learner=1"], ConfigError, "without a GPU"),
         (["env.options.observation=flat-51s", PLAIN], ConfigError, "symmetries to false"),
         (["env={name: procgen/coinrun}", "imitation.symmetries=false", PLAIN], ConfigError, "play Battlesnake only"),
     ],
