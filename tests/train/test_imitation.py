@@ -122,7 +122,7 @@ def test_lessons_are_what_the_teacher_would_play(started):
     assert np.mean(shares) > 0.95
 
 
-@pytest.mark.parametrize(("beta", "least", "most"), [(1.0, 0.97, 1.0), (0.0, 0.0, 0.9)])
+@pytest.mark.parametrize(("beta", "least", "most"), [(1.0, 0.95, 1.0), (0.0, 0.0, 0.6)])
 def test_beta_is_the_share_of_the_teachers_moves(started, monkeypatch, beta, least, most):
     played = played_moves(started(experiment(beta=beta)), monkeypatch)
     same = np.concatenate([moves == wanted for moves, wanted in played]).mean()
@@ -160,7 +160,7 @@ def test_it_learns_what_the_teacher_does_in_states_that_it_never_saw(started):
 
     def agreement() -> float:
         same = []
-        for _ in range(10):
+        for _ in range(50):
             rows = np.flatnonzero(stranger.world.valid)
             mask = stranger.world.action_mask[rows]
             lessons = stranger.teacher.actions(rows, mask)
@@ -173,8 +173,9 @@ def test_it_learns_what_the_teacher_does_in_states_that_it_never_saw(started):
     for _ in range(50):
         told = pupil.train()["learners"]["default_policy"]
     after = agreement()
+    # 0.42 to 0.48 before, 0.78 to 0.79 afterwards and 0.81 to 0.84 in training, with six seeds, in float32 and bfloat16.
     assert before < 0.6
-    assert after > 0.75
+    assert after > 0.7
     assert told["accuracy"] > 0.75
 
 
