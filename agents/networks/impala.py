@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn.functional import conv2d
 
 from agents.networks.layers import Heads, orthogonal, plane_scales, to_float
+from agents.networks.max_pool import MaxPool
 
 POOLINGS = ("flatten", "average", "max")
 
@@ -85,7 +86,7 @@ class _Stage(nn.Module):
     def __init__(self, inputs: int, outputs: int, blocks: int, gain: float) -> None:
         super().__init__()
         self.entry = orthogonal(nn.Conv2d(inputs, outputs, 3, padding=1))
-        self.pool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.pool = MaxPool()
         self.blocks = nn.ModuleList(_Block(outputs, gain) for _ in range(blocks))
 
     def forward(self, planes: torch.Tensor) -> torch.Tensor:

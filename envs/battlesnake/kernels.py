@@ -82,14 +82,15 @@ def allocating_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return numba.njit(cache=_prepare_cache(function), nogil=True, boundscheck=BOUNDSCHECK, _nrt=True)(function)
 
 
-def compiled_for(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+def compiled_for(function: Callable[..., Any], *arguments: Any, constants: tuple[int, ...] = ()) -> Callable[..., Any]:
     """The kernel for arguments of just these types; it must be called with no others.
 
     Numba looks at the type of every array at every call, which for a `Boards` takes longer than a turn of the game: 6 µs.
+    `constants` are the values of the last parameters: loops of known length become vector instructions.
     """
     if numba_config.DISABLE_JIT:
         return function
-    types = tuple(numba.typeof(argument) for argument in arguments)
+    types = (*map(numba.typeof, arguments), *map(numba.types.literal, constants))
     function.compile(types)
     return function.get_overload(types)
 

@@ -1,0 +1,159 @@
+"""Max pooling 3×3 with stride 2 for bfloat16 on a CPU, where torch's own takes as long as the convolution before it."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import max_pool2d
+
+from envs.battlesnake.kernels import compiled_for, kernel
+
+_PICTURES_A_THREAD = 16
+# A bfloat16's bits as the upper half of an int32, negative numbers' turned round, are in the order of the numbers. The lower
+# half says which of the nine it is: 8 for the first, so that it wins a tie, to 0 for the last.
+_MAGNITUDE = np.int32(0x7FFF0000)
+_INFINITY = np.int32(0x7F800000)
+_NOTHING = np.int32(-(2**31) + 2)
+_PLACE = np.int32(15)
+
+
+class MaxPool(nn.Module):
+    """`nn.MaxPool2d(3, stride=2, padding=1)`, with a kernel of its own for bfloat16 pictures that lie channels-last on the CPU.
+
+    Values equal torch's. So do gradients, but for rounding: a cell that wins several windows gets their sum from float32, from
+    torch one rounded to bfloat16 after each addition. 0 counts as greater than -0.
+    """
+
+    def forward(self, planes: torch.Tensor) -> torch.Tensor:
+        here = planes.dtype == torch.bfloat16 and planes.device.type == "cpu"
+        if here and planes.is_contiguous(memory_format=torch.channels_last):
+            return _MaxPool.apply(planes)
+        return max_pool2d(planes, 3, stride=2, padding=1)
+
+
+class _MaxPool(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, planes: torch.Tensor) -> torch.Tensor:
+        batch, channels, height, width = planes.shape
+        shape = (batch, channels, (height + 1) // 2, (width + 1) // 2)
+        pooled = torch.empty(shape, dtype=torch.bfloat16, memory_format=torch.channels_last)
+        winners = torch.empty(shape, dtype=torch.uint8, memory_format=torch.channels_last)
+        cells, best, places = _bits(planes), _bits(pooled), winners.permute(0, 2, 3, 1).numpy()
+
+        def pool(part: slice) -> None:
+            row = np.full((width + 2) * channels, _NOTHING, np.int32)
+            arrays = cells[part].reshape(-1, height, width * channels), best[part], places[part], row
+            compiled_for(_pool, *arrays, constants=(channels,))(*arrays, channels)
+
+        _in_parts(pool, batch)
+        ctx.save_for_backward(winners)
+        ctx.shape = planes.shape
+        return pooled
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        (winners,) = ctx.saved_tensors
+        batch, channels, height, width = ctx.shape
+        result = torch.empty(ctx.shape, dtype=torch.bfloat16, memory_format=torch.channels_last)
+        given, places = _bits(gradient.contiguous(memory_format=torch.channels_last)), winners.permute(0, 2, 3, 1).numpy()
+        taken = _bits(result).reshape(batch, height, width * channels)
+
+        def spread(part: slice) -> None:
+            row = np.empty((2 * winners.shape[3] + 1) * channels, np.float32)
+            arrays = given[part], places[part], taken[part], row
+            compiled_for(_spread, *arrays, constants=(channels,))(*arrays, channels)
+
+        _in_parts(spread, batch)
+        return result
+
+
+def _bits(planes: torch.Tensor) -> np.ndarray:
+    """Int16 (B, H, W, C), the same memory."""
+    return planes.detach().permute(0, 2, 3, 1).view(torch.int16).numpy()
+
+
+def _in_parts(work: Callable[[slice], None], batch: int) -> None:
+    """`work` on all pictures, by as many threads as torch uses."""
+    parts = max(1, min(torch.get_num_threads(), batch // _PICTURES_A_THREAD))
+    edges = [batch * part // parts for part in range(parts + 1)]
+    slices = [slice(*edges[part : part + 2]) for part in range(parts)]
+    others = [_threads().submit(work, part) for part in slices[1:]]
+    work(slices[0])
+    for other in others:
+        other.result()
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count())
+
+
+@kernel
+def _ordered(bits: np.int16) -> np.int32:
+    """Greater for greater numbers, greatest for what is no number: that has to come out, as it does from torch."""
+    number = np.int32(bits) << 16
+    if number & _MAGNITUDE > _INFINITY:
+        return _MAGNITUDE
+    return number ^ ((number >> 31) & _MAGNITUDE)
+
+
+@kernel
+def _pool(cells: np.ndarray, best: np.ndarray, places: np.ndarray, row: np.ndarray, channels: int) -> None:
+    """`cells` int16 (B, H, W·C) into `best` int16 and `places` uint8 (B, H', W', C).
+
+    `row` int32 ((W + 2)·C): scratch, `_NOTHING` at its ends.
+    """
+    height, width = cells.shape[1], cells.shape[2]
+    for b in range(len(cells)):
+        for y in range(best.shape[1]):
+            middle = cells[b, 2 * y]
+            # Outside the picture the middle row once more, and so far back in order that it never wins.
+            above, first = (cells[b, 2 * y - 1], np.int32(8)) if y else (middle, np.int32(0))
+            below, last = (cells[b, 2 * y + 1], np.int32(2)) if 2 * y + 1 < height else (middle, np.int32(0))
+            for i in range(width):
+                row[channels + i] = max(
+                    _ordered(above[i]) | first, max(_ordered(middle[i]) | np.int32(5), _ordered(below[i]) | last)
+                )
+            for x in range(best.shape[2]):
+                left = 2 * x * channels
+                for c in range(channels):
+                    winner = max(
+                        row[left + c], max(row[left + channels + c] - np.int32(1), row[left + 2 * channels + c] - np.int32(2))
+                    )
+                    places[b, y, x, c] = winner & _PLACE
+                    best[b, y, x, c] = (winner ^ ((winner >> 31) & _MAGNITUDE)) >> 16
+
+
+@kernel
+def _spread(given: np.ndarray, places: np.ndarray, taken: np.ndarray, row: np.ndarray, channels: int) -> None:
+    """The gradients `given` int16 (B, H', W', C) into `taken` int16 (B, H, W·C), where `places` says.
+
+    `row` float32 ((2W' + 1)·C): scratch.
+    """
+    for b in range(len(taken)):
+        for y in range(taken.shape[1]):
+            row[:] = np.float32(0.0)
+            # An even row is the middle of one window, an odd one the last row of one and the first of the next.
+            for window in range(y // 2, min(places.shape[1], (y + 1) // 2 + 1)):
+                first = np.uint8(8 - 3 * (y - 2 * window + 1))
+                for x in range(places.shape[2]):
+                    left = 2 * x * channels
+                    for c in range(channels):
+                        place = places[b, window, x, c]
+                        value = np.uint32(np.uint32(given[b, window, x, c]) << np.uint32(16)).view(np.float32)
+                        row[left + c] += value if place == first else np.float32(0.0)
+                        row[left + channels + c] += value if place == np.uint8(first - 1) else np.float32(0.0)
+                        row[left + 2 * channels + c] += value if place == np.uint8(first - 2) else np.float32(0.0)
+            for i in range(taken.shape[2]):
+                bits = np.float32(row[channels + i]).view(np.uint32)
+                # To the nearest, of two to the even one.
+                taken[b, y, i] = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
