@@ -8,7 +8,7 @@ from torch import nn
 
 from agents.networks.max_pool import MaxPool
 
-SHAPES = [(3, 7, 10, 5), (2, 64, 64, 16), (40, 9, 5, 32), (33, 1, 1, 3), (1, 2, 2, 1), (2, 1, 6, 48)]
+SHAPES = [(3, 7, 10, 5), (2, 64, 64, 16), (40, 9, 5, 32), (70, 1, 1, 3), (1, 2, 2, 1), (2, 1, 6, 48)]
 
 
 def pictures(batch: int, height: int, width: int, channels: int) -> torch.Tensor:

@@ -91,7 +91,7 @@ def test_a_job_from_the_command_to_the_run_that_comes_home(aws, capsys, tmp_path
     code_key = f"procsnake/{request['TrainingJobName']}/code/source.tar.gz"
     body = boto3.client("s3", REGION).get_object(Bucket=BUCKET, Key=code_key)["Body"].read()
     with tarfile.open(fileobj=io.BytesIO(body)) as tar:
-        tar.extract("experiment.yaml", tmp_path, filter="data")
+        (tmp_path / "experiment.yaml").write_bytes(tar.extractfile("experiment.yaml").read())
     task = Task.from_hyperparameters(request["HyperParameters"])
     there = sized(Experiment.load(tmp_path / task.experiment, task.overrides))
     assert (there.seed, there.num_env_runners) == (7, 3 * 16 - 1)
