@@ -24,6 +24,7 @@ class Progress:
         self.title = title
         self._live = Live(console=self.console, refresh_per_second=4, transient=True) if self.console.is_terminal else None
         self._returns: deque[float] = deque(maxlen=_TREND_ITERATIONS)
+        self._length = 0.0
         self._last_line = 0.0
 
     def __enter__(self) -> Progress:
@@ -54,7 +55,8 @@ class Progress:
         """Show the progress row of an iteration."""
         if "episode_return_mean" in row:
             self._returns.append(row["episode_return_mean"])
-        shown = _figures(row, fraction_done, list(self._returns))
+            self._length = row["episode_len_mean"]
+        shown = _figures(row, fraction_done, list(self._returns), self._length)
         if self._live:
             table = Table(title=self.title, show_header=False, title_justify="left", box=None)
             for name, text in shown.items():
@@ -65,7 +67,7 @@ class Progress:
             self.say(" | ".join(f"{name} {text}" for name, text in shown.items()))
 
 
-def _figures(row: dict[str, Any], fraction_done: float, returns: list[float]) -> dict[str, str]:
+def _figures(row: dict[str, Any], fraction_done: float, returns: list[float], length: float) -> dict[str, str]:
     left = row["minutes"] * (1 / fraction_done - 1) if fraction_done > 0 else float("nan")
     figures = {
         "done": f"{min(fraction_done, 1.0):.0%}, about {max(left, 0.0):.1f} minutes left",
@@ -78,7 +80,7 @@ def _figures(row: dict[str, Any], fraction_done: float, returns: list[float]) ->
         half = len(returns) // 2
         trend = f" ({_mean(returns[half:]) - _mean(returns[:half]):+.3f} lately)" if half else ""
         figures["return"] = f"{returns[-1]:.3f}{trend}"
-        figures["length"] = f"{row['episode_len_mean']:.1f} steps an episode"
+        figures["length"] = f"{length:.1f} steps an episode"
     return figures
 
 
