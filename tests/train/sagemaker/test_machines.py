@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import os
+import re
 from contextlib import ExitStack
 
 import pytest
@@ -117,8 +118,9 @@ def test_two_machines_play_while_another_learns(tmp_path, algorithm):
         assert player.wait(60) == late.wait(60) == 0
         assert {path.name for path in (tmp_path / "notes").iterdir()} == {"algo-1", "algo-3"}
         assert load(learner.ml / "model").card.algorithm == algorithm
-        lines = [line for line in learner.log.splitlines() if line.startswith("procsnake-metrics training_iteration=")]
-        assert len(lines) == len(curve(learner)) > 1
+        # APEX's iterations end by time: on a quick machine the first brings all the steps.
+        reported = re.findall(r"^procsnake-metrics training_iteration=(\d+) ", learner.log, re.MULTILINE)
+        assert reported == [row["iteration"] for row in curve(learner)] != []
         assert not list(player.ml.glob("checkpoints/*"))
 
 
