@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import agents.commands
 import serve.commands
@@ -44,9 +46,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
+class ShowVersions(argparse.Action):
+    """What a bug report needs; looked up only when asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from agents.card import library_versions
+
+        libraries = " ".join(f"{name} {version}" for name, version in library_versions().items())
+        print(f"{libraries} python {platform.python_version()} {platform.platform()}")
+        parser.exit()
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    parser = Parser(prog="procsnake", description="Train agents for Battlesnake, measure them, and enter them in the arena.")
+    parser = Parser(
+        prog="procsnake",
+        description="Train agents for Battlesnake and Procgen, measure them, and enter them in the competition.",
+        epilog="Begin with procsnake quickstart. Each command's --help has examples.",
+    )
+    parser.add_argument("--version", action=ShowVersions, nargs=0, help="show procsnake's version and its libraries', and exit")
     command = Commands(parser)
     for floor in (train, agents, serve):
         floor.commands.add_commands(command)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import platform
+import re
 import socket
+from pathlib import Path
 
+import numpy
 import pytest
 
 import procsnake
 from tests.agents.bundles import make_bundle
 from tests.envs.battlesnake.traces import DATA
 
+ROOT = Path(__file__).parents[1]
 RECORDING = str(DATA / "cli-output-example.jsonl")
 
 
@@ -74,10 +79,22 @@ def test_a_truncated_bundle_and_a_port_in_use(capsys, tmp_path):
 
 
 def test_every_command_teaches(capsys):
-    for command in ("train", "evaluate", "play", "serve", "replay", "quickstart"):
+    _, out, _ = run(capsys, "--help")
+    named = re.findall(r"^    (\w+)", out, re.MULTILINE)
+    assert len(named) > 15
+    for command in named:
         code, out, _ = run(capsys, command, "--help")
         assert code == 0
-        assert "examples:" in out or "make play" in out
+        assert "examples:" in out or "make play" in out, command
+
+
+def test_versions_are_those_of_what_is_installed(capsys):
+    code, out, _ = run(capsys, "--version")
+    assert (code, out.count("\n")) == (0, 1)
+    assert f"numpy {numpy.__version__} " in out
+    assert f"python {platform.python_version()} " in out
+    declared = re.search(r'version="(.+?)"', (ROOT / "setup.py").read_text())
+    assert out.startswith(f"procsnake {declared[1]} ")
 
 
 def test_evaluate_prints_json_of_what_was_played(capsys):
