@@ -16,7 +16,19 @@ USER_ERROR, INTERRUPTED = 2, 130
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with one-line errors and a did-you-mean for commands."""
+    """argparse, with one-line errors and a did-you-mean for commands and options."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Nothing may be left over. Each command says so itself: only it knows its options."""
+        options, left = super().parse_known_args(args, namespace)
+        flags = [flag for action in self._actions for flag in action.option_strings]
+        for word in left:
+            if word.startswith("--"):
+                told = UnknownNameError("option", word.partition("=")[0], flags, hint=f"See {self.prog} --help")
+                self.exit(USER_ERROR, f"{self.prog}: {told}\n")
+        if left:
+            self.error(f"unexpected {' '.join(left)!r}")
+        return options, left
 
     def error(self, message: str) -> Any:
         self.exit(USER_ERROR, f"{self.prog}: {message}. See {self.prog} --help\n")

@@ -33,6 +33,8 @@ def run(capsys, *arguments):
     [
         (["trian"], "Did you mean 'train'"),
         (["train"], "one of the arguments"),
+        (["train", "battlesnake-ppo", "--mintues", "3"], "train: unknown option '--mintues'. Did you mean '--minutes'"),
+        (["train", "battlesnake-ppo", "more"], "procsnake train: unexpected 'more'. See procsnake train --help"),
         (["train", "batlesnake-ppo"], "Did you mean 'battlesnake-ppo'"),
         (["train", "battlesnake-ppo", "--set", "env.name=battlesnak"], "Did you mean 'battlesnake'"),
         (["train", "battlesnake-ppo", "--set", "algorithm=pp0"], "Did you mean 'ppo'"),
