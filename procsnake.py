@@ -61,7 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
     parser = Parser(
         prog="procsnake",
-        description="Train agents for Battlesnake and Procgen, measure them, and enter them in the competition.",
+        description="Train agents for Battlesnake and Procgen, measure them, and compete with them.",
         epilog="Begin with procsnake quickstart. Each command's --help has examples.",
     )
     parser.add_argument("--version", action=ShowVersions, nargs=0, help="show procsnake's version and its libraries', and exit")

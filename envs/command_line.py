@@ -21,11 +21,9 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Nothing may be left over. Each command says so itself: only it knows its options."""
         options, left = super().parse_known_args(args, namespace)
-        flags = [flag for action in self._actions for flag in action.option_strings]
         for word in left:
             if word.startswith("--"):
-                told = UnknownNameError("option", word.partition("=")[0], flags, hint=f"See {self.prog} --help")
-                self.exit(USER_ERROR, f"{self.prog}: {told}\n")
+                self._refuse("option", word.partition("=")[0], self._option_string_actions)
         if left:
             self.error(f"unexpected {' '.join(left)!r}")
         return options, left
@@ -35,7 +33,11 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            self.exit(USER_ERROR, f"{self.prog}: {UnknownNameError('command', value, action.choices)}\n")
+            self._refuse(action.dest, value, action.choices)
+
+    def _refuse(self, kind: str, name: str, known: Iterable[str]) -> None:
+        hint = f"See {self.prog} --help"
+        self.exit(USER_ERROR, f"{self.prog}: {UnknownNameError(kind, name, known, hint=hint)}\n")
 
 
 class Commands:

@@ -35,6 +35,7 @@ def run(capsys, *arguments):
         (["train"], "one of the arguments"),
         (["train", "battlesnake-ppo", "--mintues", "3"], "train: unknown option '--mintues'. Did you mean '--minutes'"),
         (["train", "battlesnake-ppo", "more"], "procsnake train: unexpected 'more'. See procsnake train --help"),
+        (["compare", "battlesnak"], "procsnake compare: unknown world 'battlesnak'. Did you mean 'battlesnake'"),
         (["train", "batlesnake-ppo"], "Did you mean 'battlesnake-ppo'"),
         (["train", "battlesnake-ppo", "--set", "env.name=battlesnak"], "Did you mean 'battlesnake'"),
         (["train", "battlesnake-ppo", "--set", "algorithm=pp0"], "Did you mean 'ppo'"),
