@@ -38,6 +38,8 @@ PROCGEN = [
     'procgen-mirror==0.10.7; python_version >= "3.11" and python_version < "3.13"',
     'procgen-gym==0.1.1; python_version >= "3.13"',
     "setuptools<81",  # imageio-ffmpeg 0.3, which gym3 asks for, imports pkg_resources
+    "rliable>=1.2,<2",
+    "pandas<3",  # arch 7, which rliable asks for, doesn't import with pandas 3
 ]
 
 setup(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,17 +12,12 @@ import envs
 from agents.bundle import Bundle, load
 from agents.card import BundleError
 from agents.policy import onnx_steps
+from agents.procgen_aggregates import Estimate, aggregates, mean_interval
 from agents.procgen_episodes import Decide, Episode, play
 from envs.errors import ConfigError, UnknownNameError
 from envs.procgen import Levels, require_disjoint
 from envs.procgen.levels import NUM_SEEDS
-from envs.procgen.scores import (
-    PPO,
-    bootstrap_interval,
-    interquartile_mean,
-    normalised,
-    optimality_gap,
-)
+from envs.procgen.scores import PPO, normalised
 
 GAMES_AT_ONCE = 64
 POLICY, RANDOM = "policy", "random"
@@ -59,18 +54,6 @@ class Played:
     world: str
     """As `envs.make` knows it."""
     options: dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A figure of several runs together, with its 95 % interval."""
-
-    name: str
-    value: float
-    interval: tuple[float, float]
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def is_procgen(card: Any) -> bool:
@@ -147,7 +130,7 @@ def _play(player: str, name: str, split: str, options: dict[str, Any], decide: D
         levels=str(options["levels"]),
         episodes=len(played),
         mean_return=float(returns.mean()),
-        interval=bootstrap_interval(returns[:, None], lambda sample: float(sample.mean())),
+        interval=mean_interval(returns),
         normalised=worth(float(returns.mean()), game, mode),
         mean_length=float(np.mean([episode.length for episode in played])),
     )
@@ -191,21 +174,6 @@ def score_matrix(scores: Iterable[Score]) -> np.ndarray | None:
     if not runs or len({len(own) for own in runs}) > 1 or any(None in own for own in runs):
         return None
     return np.array(runs, np.float64).T
-
-
-_AGGREGATES: dict[str, Callable[[np.ndarray], float]] = {
-    "interquartile mean": interquartile_mean,
-    "mean": lambda scores: float(scores.mean()),
-    "optimality gap": optimality_gap,
-}
-
-
-def aggregates(scores: np.ndarray) -> list[Estimate]:
-    """Of normalised scores (runs, games), as Agarwal et al. 2021 (arXiv 2108.13264) propose: stratified bootstrap."""
-    return [
-        Estimate(name=name, value=statistic(scores), interval=bootstrap_interval(scores, statistic))
-        for name, statistic in _AGGREGATES.items()
-    ]
 
 
 def aggregates_by_split(scores: Sequence[Score]) -> dict[str, list[Estimate]]:

@@ -14,10 +14,11 @@ import numpy as np
 
 from agents.charts import Line, line_chart
 from agents.page import figures, html_page, table
+from agents.procgen_aggregates import Estimate, performance_profile
 from agents.procgen_episodes import Episode, film
-from agents.procgen_evaluation import POLICY, Estimate, Played, Score, aggregates_by_split, score_matrix, worth
+from agents.procgen_evaluation import POLICY, Played, Score, aggregates_by_split, score_matrix, worth
 from envs.command_line import write_whole
-from envs.procgen.scores import LARS_8M_ALL, PPO, bootstrap_band, performance_profile
+from envs.procgen.scores import LARS_8M_ALL, PPO
 
 _POINTS = 61
 
@@ -81,8 +82,8 @@ def _estimates(estimates: Sequence[Estimate]) -> str:
 
 
 def _profile(name: str, scores: np.ndarray, x: np.ndarray) -> Line:
-    low, high = bootstrap_band(scores, lambda sample: performance_profile(sample, x), samples=500)
-    return Line(name=name, x=x, y=performance_profile(scores, x), low=low, high=high)
+    share, low, high = performance_profile(scores, x)
+    return Line(name=name, x=x, y=share, low=low, high=high)
 
 
 def _distributions(played: Sequence[Played]) -> Iterator[tuple[str, str]]:

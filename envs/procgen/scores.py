@@ -1,8 +1,7 @@
-"""What a return is worth: normalised scores, and aggregates with intervals (Agarwal et al. 2021, arXiv 2108.13264)."""
+"""What a return is worth: normalised scores, and published ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -70,54 +69,3 @@ def normalised(returns: np.ndarray | float, game: str, distribution_mode: str = 
     if game not in ranges:
         raise UnknownNameError("Procgen game", game, ranges)
     return (np.asarray(returns, np.float64) - ranges[game].blind) / (ranges[game].highest - ranges[game].blind)
-
-
-def interquartile_mean(scores: np.ndarray) -> float:
-    """Mean of the middle half of all scores, whatever their shape (trimmed by whole scores, as scipy's trim_mean(0.25))."""
-    ordered = np.sort(scores, axis=None)
-    cut = len(ordered) // 4
-    return float(ordered[cut : len(ordered) - cut].mean())
-
-
-def optimality_gap(scores: np.ndarray, target: float = 1.0) -> float:
-    """By how much the scores fall short of `target` on average; what is above doesn't make up for what is below."""
-    return float((target - np.minimum(scores, target)).mean())
-
-
-def performance_profile(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """For each threshold (T,) the share of scores above it."""
-    return (scores.reshape(-1, 1) > thresholds).mean(0)
-
-
-def bootstrap_interval(
-    scores: np.ndarray,
-    statistic: Callable[[np.ndarray], float],
-    *,
-    samples: int = 2000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """Percentile interval of `statistic` over scores (runs, games): runs are drawn anew within each game (stratified).
-
-    One column is the plain bootstrap, e.g. of the returns of episodes.
-    """
-    low, high = bootstrap_band(scores, statistic, samples=samples, confidence=confidence, seed=seed)
-    return float(low), float(high)
-
-
-def bootstrap_band(
-    scores: np.ndarray,
-    statistic: Callable[[np.ndarray], np.ndarray | float],
-    *,
-    samples: int = 2000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same for a `statistic` with several values, each by itself."""
-    runs, games = scores.shape
-    generator = np.random.default_rng(seed)
-    drawn = [
-        statistic(np.take_along_axis(scores, generator.integers(runs, size=(runs, games)), axis=0)) for _ in range(samples)
-    ]
-    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    return low, high
