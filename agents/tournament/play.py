@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ from envs.battlesnake.state import ALIVE, CAUSE_NAMES, UP, State
 OnGame = Callable[[list[Game]], None]
 """Gets all games so far, whenever one has ended."""
 _NO_MOVE = -1
+_WARM_UP_MS = 100
 
 
 class _StoppedError(Exception):
@@ -57,6 +59,7 @@ def play_tournament(
     """
     store.begin(tournament)
     seated = seat_players(tournament.players, timeout_ms=tournament.timeout_ms)
+    _warm_up(tournament, seated)
     games = store.games()
     for round_ in range(tournament.rounds):
         schedule = games_of_round(tournament, round_, [game for game in games if game.round < round_])
@@ -71,6 +74,15 @@ def play_tournament(
 
         _play_round(tournament, round_, pending, seated, concurrency, per_server, keep)
     return sorted(games, key=lambda game: (game.round, game.number))
+
+
+def _warm_up(tournament: Tournament, seated: Sequence[Agent | str]) -> None:
+    """A turn of every agent against itself: what is compiled while a game runs would count as its thinking."""
+    short = replace(tournament, max_turns=1, timeout_ms=_WARM_UP_MS)
+    for player, seat in enumerate(seated):
+        if not isinstance(seat, str):
+            for _ in _referee(short, [seat] * short.seats, [player] * short.seats, seed=0).play():
+                pass
 
 
 def _play_round(
