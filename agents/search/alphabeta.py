@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 from agents.agent import Agent, Decision
 from agents.policy import Policy
 from agents.search.budget import Budget, WorkspacePool, check_range
+from agents.search.guess import best_reply
 from agents.search.judgement import SCALE, SURE, WIN, Weights, judge
 from agents.search.players import choose_players, head_distance, is_player
 from agents.search.territory import Territory, new_territory, survey
@@ -29,7 +31,8 @@ _MAX_TURNS = MAX_DEPTH + _QUIET_TURNS + 1
 MAX_RIVALS = 3
 DEFAULT_NODES = 20_000
 WINDOW = 150
-_LEAST = 0.01
+SOON = 3
+_FEW_NODES = 200
 # Registers of a search that can be interrupted.
 _PLY, _TURN, _NODES, _TURNS_PLAYED, _VALUE, _RETURNING, _PLAYERS = range(7)
 
@@ -54,7 +57,6 @@ class Stack(NamedTuple):
     tried: np.ndarray  # int64 (P,)
     killer: np.ndarray  # int64 (P,): the move that last caused a cut here
     history: np.ndarray  # int64 (S, C): how often a snake's move to a cell caused a cut, weighted by depth
-    lean: np.ndarray  # int64 (4,): what the judgement of all that follows my first move gains by it
     table: np.ndarray  # uint64 (M, 2)
 
 
@@ -89,7 +91,6 @@ def new_workspace(state: State, *, table_bits: int) -> Workspace:
         tried=column[8],
         killer=column[9],
         history=np.zeros((snakes, cells), np.int64),
-        lean=np.zeros(4, np.int64),
         table=new_table(table_bits),
     )
     return Workspace(stack, new_turns(state, _MAX_TURNS), new_territory(state))
@@ -133,7 +134,7 @@ def run(s, r, x, u, f, w, until):
             if x.player[ply + 1] == 0:
                 turn -= 1
                 take_back(s, r, u, turn)
-            _note(s, r, x, ply, value + _leaning(x, ply, value))
+            _note(s, r, x, ply, value)
         else:
             if nodes >= until:
                 break
@@ -153,8 +154,7 @@ def run(s, r, x, u, f, w, until):
             ply -= 1
             continue
         x.tried[ply] += 1
-        x.alpha[ply + 1] = x.alpha[ply] - _leaning(x, ply, x.alpha[ply])
-        x.beta[ply + 1] = x.beta[ply] - _leaning(x, ply, x.beta[ply])
+        x.alpha[ply + 1], x.beta[ply + 1] = x.alpha[ply], x.beta[ply]
         following = _next_player(s, x, x.player[ply])
         depth = x.depth[ply]
         if following == 0:
@@ -169,14 +169,6 @@ def run(s, r, x, u, f, w, until):
     x.reg[_PLY], x.reg[_TURN], x.reg[_VALUE], x.reg[_RETURNING] = ply, turn, value, returning
     x.reg[_NODES], x.reg[_TURNS_PLAYED] = nodes, played
     return done
-
-
-@kernel
-def _leaning(x, ply, score):
-    """What a score gains by the move under way at `ply`: nothing if it is proven, or the move isn't my first."""
-    if ply > 0 or abs(score) > SURE:
-        return 0
-    return x.lean[x.choices[ply, x.tried[ply] - 1]]
 
 
 @kernel
@@ -264,7 +256,7 @@ def _list_choices(s, r, x, ply):
         target = head + step_offset(r.width, move)
         if is_certain_death(s, 0, i, r, target):
             continue
-        merit = x.history[i, target] + (x.lean[move] if ply == 0 else 0)
+        merit = x.history[i, target]
         if move == x.killer[ply]:
             merit += 1 << 40
         if move == known:
@@ -316,9 +308,9 @@ class AlphaBeta(Agent):
     can, and for my square if they are long enough. Positions at the end of the search are judged by `judgement.judge`; where
     two heads could meet next, it looks on for up to 4 turns. No food appears and no royale wall moves during the search.
 
-    With a `policy` (a `Policy`, or the path of its bundle), asked once a move, a move of mine loses `trust` points of judgement
-    for each factor e by which the policy thinks it less likely than its favourite, down to 1 %: it decides between moves that
-    the search holds for about equal. What is proven, a win or a death, stays as it is.
+    With a `policy` (a `Policy`, or its bundle's path) it doesn't give up: where it sees me dead within `SOON` turns against
+    those who know my move, it plays the best reply to what the policy expects of the nearest other (`guess.best_reply`), with
+    what is left of its time. `note["guessed"]` says so.
 
     Under `nodes` (positions in which a snake chooses or that are judged) it is deterministic. With a deadline and no `nodes` it
     thinks until `margin_ms` before that; with neither, for 20 000 nodes. With `threads` above 1, others search ahead of the
@@ -343,7 +335,6 @@ class AlphaBeta(Agent):
         max_depth: int = MAX_DEPTH,
         table_bits: int = 17,
         threads: int = 1,
-        trust: float = 1.0,
         weights: Weights | None = None,
     ) -> None:
         check_range("nodes", nodes, 1, 1 << 40)
@@ -351,13 +342,12 @@ class AlphaBeta(Agent):
         check_range("max_depth", max_depth, 1, MAX_DEPTH)
         check_range("table_bits", table_bits, 8, 24)
         check_range("threads", threads, 1, 16)
-        check_range("trust", trust, 0, 10_000)
         self.policy = policy if policy is None or isinstance(policy, Policy) else Policy.load(policy)
         if self.policy is not None:
             self.name = f"{self.policy.name}-alphabeta"
         self.nodes, self.max_rivals, self.near, self.margin_ms = nodes, max_rivals, near, margin_ms
         self.max_depth, self.table_bits, self.weights = max_depth, table_bits, weights or Weights()
-        self.threads, self.trust = threads, trust
+        self.threads, self._has_guessed = threads, False
         self._idle: WorkspacePool[Workspace] = WorkspacePool(lambda state: new_workspace(state, table_bits=table_bits))
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
@@ -369,26 +359,43 @@ class AlphaBeta(Agent):
         return self._search(state, 0, you, nodes, None if deadline is None else deadline - self.margin_ms / 1000)
 
     def _search(self, state: State, board: int, you: int, nodes: int | None, deadline: float | None) -> Decision:
-        lean = self._leanings(state, board, you)
         with ExitStack() as borrowed:
             spaces = [borrowed.enter_context(self._idle.borrow(state)) for _ in range(self.threads)]
             searches = []
             for place, space in enumerate(spaces):
                 budget = Budget(nodes, deadline) if place == 0 else Budget(None, math.inf)
                 scratch, shared = state.select(np.array([board])), share_table(space, spaces[0])
-                searches.append(_Search(self, scratch, int(you), shared, budget, lean, first=1 + place))
+                searches.append(_Search(self, scratch, int(you), shared, budget, first=1 + place))
             found = max(_run_together(searches), key=lambda found: found.depth)
-        note = {"score": found.score, "depth": found.depth}
-        for key, register in (("nodes", _NODES), ("turns", _TURNS_PLAYED)):
-            note[key] = sum(int(space.stack.reg[register]) for space in spaces)
-        return Decision(found.move, value=max(-1.0, min(1.0, found.score / SCALE)), note=note)
+            note = {"score": found.score, "depth": found.depth}
+            for key, register in (("nodes", _NODES), ("turns", _TURNS_PLAYED)):
+                note[key] = sum(int(space.stack.reg[register]) for space in spaces)
+            guess = self._guess(state.select(np.array([board])), searches[0], found)
+        if guess is not None:
+            note["guessed"] = True
+        move = found.move if guess is None else guess
+        return Decision(move, value=max(-1.0, min(1.0, found.score / SCALE)), note=note)
 
-    def _leanings(self, state: State, board: int, you: int) -> np.ndarray:
-        """Points that each move gains by what the policy says, int64 (4,): 0 for its favourite, less for the others."""
-        if self.policy is None:
-            return np.zeros(4, np.int64)
-        likely = self.policy.move_probabilities(state, np.array([board]), np.array([you]))[0][0]
-        return np.rint(self.trust * np.log(np.maximum(likely, _LEAST) / max(likely.max(), _LEAST))).astype(np.int64)
+    def _guess(self, here: State, root: _Search, found: _Found) -> int | None:
+        """If I am lost soon, the best reply to what the policy expects, with what `root` has left of its budget; else None."""
+        lost = found.score <= SOON - WIN
+        x, budget, now = root.space.stack, root.budget, time.monotonic()
+        # The first time in any case, so that a first call compiles all.
+        if self.policy is None or x.reg[_PLAYERS] == 1 or (self._has_guessed and not lost):
+            return None
+        rival, left, spent = int(x.players[1]), None if budget.nodes is None else budget.nodes - int(x.reg[_NODES]), 0
+
+        def search(onward: State, share: float) -> int:
+            nonlocal spent
+            nodes = None if left is None else max(_FEW_NODES, int(share * left) - spent)
+            deadline = None if budget.deadline is None else now + share * (budget.deadline - now)
+            score = _Search(self, onward, root.me, root.space, Budget(nodes, deadline), first=1).run().score
+            spent += int(x.reg[_NODES])
+            return score
+
+        move = best_reply(self.policy, here, root.me, rival, search)
+        self._has_guessed |= move is not None
+        return move if lost else None
 
 
 class _Found(NamedTuple):
@@ -408,14 +415,12 @@ class _Search:
     me: int
     space: Workspace
     budget: Budget
-    lean: np.ndarray
     first: int
 
     def __post_init__(self) -> None:
         self.rules = search_rules(self.state.rules)
         x, u, f = self.space
         prepare(self.state.arrays, self.rules, x, u, f, self.me, self.agent.max_rivals, self.agent.near)
-        x.lean[:] = self.lean
 
     def run(self) -> _Found:
         x = self.space.stack

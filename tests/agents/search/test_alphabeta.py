@@ -7,20 +7,16 @@ import numpy as np
 import pytest
 
 from agents import make
-from agents.policy import Policy
 from agents.search import AlphaBeta
 from agents.search.alphabeta import MAX_DEPTH
-from agents.search.judgement import SURE, WIN, Weights, judge
+from agents.search.judgement import WIN, Weights, judge
 from agents.search.territory import new_territory, survey
 from agents.search.turns import search_rules
-from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.rules import step_board
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import ALIVE, HEAD_COLLISION, UP
 from envs.errors import ConfigError
 from tests.agents.boards import board, played_boards
-from tests.agents.bundles import make_bundle
-from tests.agents.tactics.test_tactics import PUZZLES
 
 RULESETS = ("standard", "solo", "royale", "wrapped", "constrictor", "wrapped_constrictor")
 BOTH = np.arange(2)
@@ -180,51 +176,9 @@ def test_it_is_known_by_name(bundle_path):
     assert make(f"{bundle_path}+alphabeta").name == make("alphabeta", policy=bundle_path).name == "snake-alphabeta"
 
 
-@pytest.fixture(scope="module")
-def wide_duels():
-    """Duels on 11x11, the size that the policy knows, in which both have a choice."""
-    found = [
-        state.select(boards[[k]]) for state, boards, _ in played_boards(20, num_snakes=2) for k in range(0, len(boards), 6)
-    ]
-    return [s for s in found if s.arrays.num_alive[0] == 2 and all(has_choice(s, i) for i in BOTH)][:12]
-
-
-@pytest.mark.parametrize("trust", [7, 300])
-def test_a_policy_takes_from_the_scores_what_it_thinks_of_the_moves_but_not_from_proven_ones(trust, bundle_path, wide_duels):
-    policy, changed = Policy.load(bundle_path), 0
-    for state in wide_duels:
-        likely, plain = policy.act(state, 0).probabilities, Plain(state, 0)
-        plain.depth, scores = 2, {}
-        for move in plain.moves(state, 0):
-            score = plain.reply(state, move, 2, 0)
-            taken = trust * np.log(max(likely[move], 0.01) / likely.max()) if abs(score) < SURE else 0
-            scores[move] = score + int(np.rint(taken))
-        decision = AlphaBeta(policy, trust=trust, max_depth=2, nodes=10**6).act(state, 0)
-        if decision.note["depth"] == 2:
-            assert decision.note["score"] == max(scores.values()) == scores[decision.move]
-            changed += decision.note["score"] != plain.best(state, 2)
-    assert changed >= 3
-
-
-def test_however_a_policy_dislikes_a_forced_win_it_stays_one(tmp_path):
-    # A window of the board fits boards of every size.
-    policy = Policy.load(make_bundle(tmp_path / "window", EgocentricPlanes(view="window", radius=3, rotate=True), "mlp"))
-    agent = AlphaBeta(policy, trust=10_000, nodes=20_000)
-    for puzzle in (p for p in PUZZLES if p.task == "win"):
-        decision = agent.act(puzzle.state(), 0)
-        assert decision.move == puzzle.move
-        assert WIN - puzzle.turns <= decision.note["score"] < WIN
-
-
-def test_without_trust_a_policy_changes_nothing(bundle_path, wide_duels):
-    for state in wide_duels:
-        plain, advised = (AlphaBeta(policy, trust=0, nodes=2000).act(state, 0) for policy in (None, bundle_path))
-        assert (plain.move, plain.note) == (advised.move, advised.note)
-
-
 @pytest.mark.parametrize(
     "options",
-    [{"nodes": 0}, {"max_rivals": 4}, {"max_depth": MAX_DEPTH + 1}, {"table_bits": 40}, {"threads": 0}, {"trust": -1}],
+    [{"nodes": 0}, {"max_rivals": 4}, {"max_depth": MAX_DEPTH + 1}, {"table_bits": 40}, {"threads": 0}],
     ids=str,
 )
 def test_options_out_of_range_are_refused(options):
