@@ -23,7 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("policy", nargs="?", default="champion-standard", help="run folder, bundle or champion (%(default)s)")
     parser.add_argument("--snakes", type=int, default=4, help="snakes a game (default: %(default)s)")
-    parser.add_argument("--games", type=int, default=400, help="a multiple of 20 (default: %(default)s)")
+    parser.add_argument("--games", type=int, default=400, help="played by twenties (default: %(default)s)")
     parser.add_argument("--nodes", type=int, default=1000, help="nodes a move (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the first 20 games; the next 20 have the next (default: 0)")
     options = parser.parse_args()
@@ -36,9 +36,10 @@ def main() -> None:
         results = play_games(seats, num_games=_AT_ONCE, seed=seed, max_turns=_MAX_TURNS)
         return int(results.wins[0]), results.draws
 
+    parts = -(-options.games // _AT_ONCE)
     games = won = drawn = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for wins, draws in pool.map(part, range(options.seed, options.seed + options.games // _AT_ONCE)):
+        for wins, draws in pool.map(part, range(options.seed, options.seed + parts)):
             games, won, drawn = games + _AT_ONCE, won + wins, drawn + draws
             low, high = wilson_interval(won, games)
             print(f"{games:>5} games: won {won / games:.1%} ({low:.1%} to {high:.1%}), {drawn} drawn", flush=True)
