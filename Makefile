@@ -8,15 +8,27 @@ TENSORFLOW := .venv-tensorflow
 LONG := $(BIN)/python -m pytest -m long
 MACHINES := tests/train/cluster tests/train/sagemaker
 
-.PHONY: play test test-long long-training long-others legacy-test docs notebooks programs clean
+.PHONY: play test test-fast checks tests test-long long-training long-others legacy-test docs notebooks programs clean
 
 play: $(INSTALLED)
 	$(BIN)/procsnake quickstart
 
+# mypy has one core only, and so stands beside the tests.
 test: $(INSTALLED)
+	$(MAKE) --jobs=2 checks tests
+
+checks: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest
+	$(BIN)/mypy
+
+tests: $(INSTALLED)
+	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal
+
+# For the inner loop: each room's quick tests.
+test-fast: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -m "not long and not slow"
 
 # Most of these wait more than they compute, so they run two by two; machines that must answer each other in time run alone.
 test-long: $(INSTALLED) $(TENSORFLOW)/.installed programs
@@ -29,7 +41,7 @@ long-training:
 long-others:
 	$(LONG) tests --ignore=tests/train
 	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest tests/envs/battlesnake/test_properties.py
-	$(TENSORFLOW)/bin/python -m pytest -m long tests/agents/test_savedmodel.py
+	$(TENSORFLOW)/bin/python -m pytest -m long tests/agents/export/test_savedmodel.py
 
 # Two at once: half of each is waiting for Ray 0.8.6 to start.
 legacy-test: $(INSTALLED)
@@ -54,6 +66,7 @@ programs:
 	have ssh || missing="$$missing openssh-client"; \
 	have Xvfb || missing="$$missing xvfb"; \
 	have xdotool || missing="$$missing xdotool"; \
+	have caddy || missing="$$missing caddy"; \
 	[ -z "$$missing" ] || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; } || \
 	  { echo "test-long: these are missing and could not be installed. As root: apt-get install -y$$missing" >&2; exit 1; }

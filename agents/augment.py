@@ -1,9 +1,11 @@
-"""Random changes to pictures that leave their meaning: for training on more than was seen. Batch operations in torch.
+"""Random changes to pictures that keep their meaning, so that a policy is trained on more than it saw.
 
-Each augmentation is a function (pictures, generator) → pictures of the same shape and dtype, uint8 [B, H, W, C], one draw a
-picture. Stacked frames lie in C and are changed alike, so motion stays what it is; colours come in groups of three. `augment`
-applies several by name. Sources: Laskin et al. 2020 (RAD, arXiv 2004.14990); ranges as LARS used them in the Procgen
-competition of 2020. A flip changes which action is right in most games: it suits representation losses, not policies.
+They run in batches in torch.
+
+Each augmentation is a function (pictures, generator) → pictures of the same shape and dtype, uint8 [B, H, W, C], with one draw
+per picture. Stacked frames lie in C and are changed alike, so motion stays the same; colours come in groups of three.
+`augment` applies several by name. In most games a flip changes which action is right, so it suits representation losses, not
+policies. Sources: Laskin et al. 2020 (RAD, arXiv 2004.14990); the ranges are those of LARS in the Procgen competition of 2020.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from envs.errors import UnknownNameError
+from envs.common.errors import UnknownNameError
 
 if TYPE_CHECKING:
     import torch
@@ -21,17 +23,17 @@ Augmentation = Callable[["torch.Tensor", "torch.Generator | None"], "torch.Tenso
 
 
 def translate(pictures: torch.Tensor, generator: torch.Generator | None = None, *, most: int = 8) -> torch.Tensor:
-    """Shift by -most..most pixels down and right, black where nothing was."""
+    """Shift pictures by -most..most pixels down and right. What comes in at the edges is black."""
     return _window(pictures, most, _draw_int(pictures, 2 * most + 1, 2, generator))
 
 
 def pad_crop(pictures: torch.Tensor, generator: torch.Generator | None = None, *, padding: int = 10) -> torch.Tensor:
-    """Pad by repeating the edge, then cut the old size out anywhere."""
+    """Pad pictures by repeating their edge, then cut the old size out at a random place."""
     return _window(pictures, padding, _draw_int(pictures, 2 * padding + 1, 2, generator), edge=True)
 
 
 def rotate(pictures: torch.Tensor, generator: torch.Generator | None = None, *, degrees: float = 20.0) -> torch.Tensor:
-    """Turn about the middle by -degrees..degrees, bilinear, black outside."""
+    """Turn pictures about the middle by -degrees..degrees, with bilinear interpolation and black outside."""
     import torch
 
     angle = (2 * _draw(pictures, generator) - 1) * math.radians(degrees)
@@ -43,7 +45,10 @@ def rotate(pictures: torch.Tensor, generator: torch.Generator | None = None, *, 
 
 
 def crop_resize(pictures: torch.Tensor, generator: torch.Generator | None = None, *, least: int = 48) -> torch.Tensor:
-    """Cut a square of least..H pixels out anywhere and bring it to full size, bilinear. Pictures must be square."""
+    """Cut a square of least..H pixels out at a random place and enlarge it to full size, bilinearly.
+
+    Pictures must be square.
+    """
     import torch
 
     size = pictures.shape[1]
@@ -56,7 +61,7 @@ def crop_resize(pictures: torch.Tensor, generator: torch.Generator | None = None
 
 
 def flip(pictures: torch.Tensor, generator: torch.Generator | None = None, *, probability: float = 0.5) -> torch.Tensor:
-    """Mirror left and right."""
+    """Exchange left and right with that probability."""
     import torch
 
     mirrored = _draw(pictures, generator) < probability
@@ -64,7 +69,7 @@ def flip(pictures: torch.Tensor, generator: torch.Generator | None = None, *, pr
 
 
 def cutout(pictures: torch.Tensor, generator: torch.Generator | None = None, *, least: int = 7, most: int = 22) -> torch.Tensor:
-    """Black out a rectangle of least..most pixels a side that lies anywhere inside."""
+    """Black out a rectangle with sides of least..most pixels at a random place."""
     import torch
 
     sides = least + _draw_int(pictures, most - least + 1, 2, generator)
@@ -78,7 +83,7 @@ def cutout(pictures: torch.Tensor, generator: torch.Generator | None = None, *, 
 
 
 def color_jitter(pictures: torch.Tensor, generator: torch.Generator | None = None, *, strength: float = 0.3) -> torch.Tensor:
-    """Change brightness (× 1 ± strength), contrast (about the mean grey) and saturation (about each pixel's grey), in turn."""
+    """Change brightness (× 1 ± strength), then contrast (about the mean grey), then saturation (about each pixel's grey)."""
     import torch
 
     groups = pictures.float().unflatten(-1, (-1, 3))

@@ -1,26 +1,30 @@
-"""A trained policy on disk: what training exports and everything else plays. No pickle anywhere.
+"""A trained policy on disk: training exports it, and everything else plays from it. It contains no pickle.
 
-A folder, or a zip of one, with `policy.onnx` (opset 17), `weights.safetensors`, `card.json` (see `agents.card`) and
-`README.md`. Files are read once, checked against the card's SHA-256 and handed on from memory: what was checked is what runs.
+A bundle is a folder, or a zip of one, with `policy.onnx` (opset 17), `weights.safetensors`, `card.json` (see `agents.card`)
+and `README.md`. Files are read once, checked against the card's SHA-256, and then used from memory. So what was checked is
+what runs.
 """
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import hashlib
-import json
 import os
 import shutil
 import tempfile
 import warnings
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from agents import champions
 from agents.card import BundleError, Card
+from agents.onnx_file import has_external_data
+from envs.common.bounded import PIECE_BYTES, InPieces, parse_json, read_bytes
+from envs.common.command_line import shell_command
 
 if TYPE_CHECKING:
     import torch
@@ -29,14 +33,15 @@ __all__ = ["Bundle", "BundleError", "Card", "export", "load"]
 
 CARD, ONNX, WEIGHTS, README = "card.json", "policy.onnx", "weights.safetensors", "README.md"
 OPSET = 17
-MAX_FILE_BYTES = 256 << 20
+MAX_FILE_BYTES = {CARD: 1 << 20, README: 1 << 20, ONNX: 256 << 20, WEIGHTS: 256 << 20}
+_MAX_ENTRIES = 1000
 STATE, NEXT_STATE = "state", "next_state"
-"""Names in policy.onnx of what a policy with a memory remembers; zeros where an episode begins."""
+"""Names in policy.onnx of the input and output that hold a policy's memory. It is zero where an episode begins."""
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A checked bundle in memory."""
+    """A bundle that was checked, in memory."""
 
     path: Path
     card: Card
@@ -45,13 +50,13 @@ class Bundle:
 
 
 def export(directory: str | os.PathLike[str], *, network: torch.nn.Module, card: Card | Mapping[str, Any]) -> Path:
-    """Write `network` (observations [B, …] → logits [B, A], values [B]) and its card as a bundle; returns its path.
+    """Write `network` (observations [B, …] → logits [B, A], values [B]) and its card as a bundle. Returns the bundle's path.
 
-    Of one with a memory (it has `one_step`) policy.onnx reads `state` [B, S], too, and answers with `next_state`.
+    If the network has a memory (a method `one_step`), policy.onnx also reads `state` [B, S] and returns `next_state`.
 
-    A copy is exported, in float32, on the CPU and in evaluation mode; the network itself stays as it is. The folder appears
-    whole or not at all; an older bundle in its place is replaced. `card.files` is filled in here. Raises `BundleError` for an
-    incomplete card, and if `directory` holds something else than a bundle.
+    A copy of the network is exported, in float32, on the CPU and in evaluation mode; the network itself isn't changed. The
+    folder appears whole or not at all, and replaces an older bundle in its place. `card.files` is filled in here. Raises
+    `BundleError` for an incomplete card, and if `directory` holds something other than a bundle.
     """
     target = Path(directory).absolute()
     chosen = card if isinstance(card, Card) else Card.from_dict(card)
@@ -70,24 +75,26 @@ def export(directory: str | os.PathLike[str], *, network: torch.nn.Module, card:
 
 
 def load(path: str | os.PathLike[str]) -> Bundle:
-    """Read and check a bundle folder or zip, or the bundle in a run folder.
+    """Read and check a bundle: a folder, a zip, the bundle in a run folder, or a champion by its name.
 
-    Raises `BundleError` if it is missing, cut off, changed or of a newer format.
+    Raises `BundleError` if it is missing, cut off, changed, too large or of a newer format, or if a part of its network lies in
+    another file.
     """
-    source = Path(path) / "bundle"
-    if not source.is_dir():
-        source = Path(path)
+    place = champions.path(str(path)) if str(path) in champions.names() else Path(path)
+    source = place / "bundle" if (place / "bundle").is_dir() else place
     if source.is_dir():
         contents = _read_folder(source)
     elif source.is_file():
         contents = _read_zip(source)
     else:
-        raise BundleError(f"there is no policy bundle at {source}. Train one: procsnake train")
+        raise BundleError(
+            f"there is no policy bundle at {source}. List what can be trained: {shell_command('train', '--list')}"
+        )
     if CARD not in contents:
         raise BundleError(f"{source} has no {CARD}, so it is no policy bundle. A run's bundle lies in RUN/bundle")
     try:
-        card = Card.from_dict(json.loads(contents[CARD]))
-    except (ValueError, RecursionError) as error:
+        card = Card.from_dict(parse_json(contents[CARD]))
+    except ValueError as error:
         raise BundleError(f"{source}: {CARD} is cut off or not JSON ({error}). Export the bundle anew") from error
     except BundleError as error:
         raise BundleError(f"{source}: {error}") from error
@@ -105,19 +112,22 @@ def _verify(source: Path, card: Card, contents: dict[str, bytes]) -> None:
                 f"{source}: {name} ({len(contents[name])} bytes, SHA-256 {digest[:12]}…) is not the file that {CARD} describes:"
                 " cut off or changed. Export or copy the bundle anew"
             )
+    try:
+        if has_external_data(contents[ONNX]):
+            raise ValueError("it refers to data in other files, which nothing vouches for")
+    except ValueError as error:
+        raise BundleError(f"{source}: {ONNX} is not played, because {error}. Export the bundle anew") from error
 
 
 def _read_folder(folder: Path) -> dict[str, bytes]:
     contents = {}
-    for name in (CARD, ONNX, WEIGHTS, README):
-        with contextlib.suppress(FileNotFoundError):
-            try:
-                with open(folder / name, "rb") as file:
-                    contents[name] = _bounded(file, folder, name)
-            except OSError as error:
-                if isinstance(error, FileNotFoundError):
-                    raise
-                raise BundleError(f"{folder / name} can't be read: {error.strerror or error}") from error
+    for name, limit in MAX_FILE_BYTES.items():
+        try:
+            contents[name] = read_bytes(folder / name, limit)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            raise BundleError(f"{folder / name} can't be read: {getattr(error, 'strerror', None) or error}") from error
     return contents
 
 
@@ -125,25 +135,27 @@ def _read_zip(archive: Path) -> dict[str, bytes]:
     """The bundle's files from the archive's root or from its one folder; nothing is written to disk."""
     contents: dict[str, bytes] = {}
     try:
-        with zipfile.ZipFile(archive) as opened:
+        with InPieces(archive) as file, zipfile.ZipFile(file) as opened:
+            if len(opened.infolist()) > _MAX_ENTRIES:
+                raise ValueError(f"it holds {len(opened.infolist())} files")
             for info in opened.infolist():
                 name = PurePosixPath(info.filename).name
-                if name not in (CARD, ONNX, WEIGHTS, README) or info.is_dir():
+                if name not in MAX_FILE_BYTES or info.is_dir():
                     continue
                 if name in contents:
                     raise BundleError(f"{archive} holds {name} twice; a zip of one bundle holds it once")
-                with opened.open(info) as file:
-                    contents[name] = _bounded(file, archive, name)
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+                contents[name] = _read_member(opened, info, MAX_FILE_BYTES[name])
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise BundleError(f"{archive} is neither a bundle folder nor a whole zip of one ({error})") from error
     return contents
 
 
-def _bounded(file: Any, source: Path, name: str) -> bytes:
-    content: bytes = file.read(MAX_FILE_BYTES + 1)
-    if len(content) > MAX_FILE_BYTES:
-        raise BundleError(f"{source}: {name} is larger than {MAX_FILE_BYTES >> 20} MiB, the most that a bundle's file may have")
-    return content
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> bytes:
+    # No more than this comes out of the archive, whatever has been packed.
+    if info.file_size > limit:
+        raise ValueError(f"{info.filename} has {info.file_size} bytes, and {limit} are the most")
+    with archive.open(info) as file:
+        return b"".join(iter(lambda: file.read(PIECE_BYTES), b""))
 
 
 def _is_replaceable(target: Path) -> bool:
@@ -173,11 +185,14 @@ def _onnx_bytes(network: torch.nn.Module, card: Card) -> bytes:
     """Trace a network in evaluation mode with a free batch axis."""
     import torch
 
+    from agents.networks.recurrent import Recurrent
+
     example = [torch.zeros((2, *card.observation_shape), dtype=getattr(torch, card.observation_dtype))]
     seen, said = ["observations"], ["logits", "values"]
-    if hasattr(network, "one_step"):
-        network = network.one_step().eval()
-        example.append(torch.zeros((2, network.state_size)))
+    if isinstance(network, Recurrent):
+        player = network.one_step()
+        network = player.eval()
+        example.append(torch.zeros((2, player.state_size)))
         seen, said = [*seen, STATE], [*said, NEXT_STATE]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), torch.inference_mode():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""The card of a policy bundle: all that is to be known of a trained policy besides its weights."""
+"""The card of a policy bundle. It holds all that is known of a trained policy besides its weights."""
 
 from __future__ import annotations
 
@@ -11,22 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from envs.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError
 
 FORMAT = "procsnake-policy"
 FORMAT_VERSION = 1
+_MAX_SHAPE, _MAX_ACTIONS = 1 << 24, 1024
+_DTYPES = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bool")
 _LIBRARIES = ("procsnake", "numpy", "numba", "gymnasium", "ray", "torch", "onnx", "safetensors")
 
 
 class BundleError(ProcsnakeError):
-    """A policy bundle that is missing, cut off, changed, of another make, or that doesn't fit the board."""
+    """A policy bundle is missing, cut off, changed, or of another format, or it doesn't fit the board."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What `card.json` holds: plain JSON values (NumPy's numbers become plain ones, numbers that are not finite become null).
+    """The content of `card.json`, in plain JSON values.
 
-    Readers know exactly these fields: whoever changes them raises FORMAT_VERSION.
+    NumPy's numbers become plain ones; numbers that aren't finite become null.
+
+    Readers accept exactly these fields. Whoever changes them must raise FORMAT_VERSION.
     """
 
     environment: dict[str, Any]
@@ -63,7 +67,7 @@ class Card:
     format_version: int = FORMAT_VERSION
 
     def to_json(self) -> str:
-        """The text of `card.json`. Raises `BundleError` if a field holds what JSON can't."""
+        """Return the text of `card.json`. Raises `BundleError` if a field holds something that JSON can't hold."""
         try:
             return json.dumps(_plain(asdict(self)), indent=2, allow_nan=False) + "\n"
         except (TypeError, ValueError) as error:
@@ -73,9 +77,12 @@ class Card:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Card:
-        """Check what JSON can't. Raises `BundleError` naming the field that is missing, unknown or of the wrong type."""
+        """Make a card of JSON values.
+
+        Raises `BundleError`, which names the field, if one is missing, unknown or of a wrong type.
+        """
         if not isinstance(data, Mapping) or data.get("format", FORMAT) != FORMAT:
-            raise BundleError(f"card.json is not the card of a {FORMAT} bundle; export one with `procsnake train`")
+            raise BundleError(f"card.json is not the card of a {FORMAT} bundle; a training run exports one when it ends")
         found = data.get("format_version", FORMAT_VERSION)
         if found != FORMAT_VERSION:
             raise BundleError(
@@ -96,10 +103,14 @@ class Card:
                 raise BundleError(
                     f"card.json: {name}.{key} is {_short(data[name].get(key))}; it must be of type {kind.__name__}"
                 )
+        _check_sizes(data)
         return cls(**data)
 
     def readme(self) -> str:
-        """A page for people who find the folder."""
+        """Return the text of the README for people who find the folder."""
+        # Snakes have several types of observation; a world that has but one lends it its name.
+        plays_alone = self.observation.get("type") == self.environment.get("name")
+        watch = "play THIS_FOLDER" if plays_alone else "match THIS_FOLDER flood --watch"
         lines = [
             f"# A policy for {self.environment.get('name', '?')}",
             "",
@@ -112,12 +123,30 @@ class Card:
             "- `weights.safetensors`: the same weights for torch (`agents.networks.build`)",
             "- `card.json`: contracts, configuration, seeds, versions, metrics, SHA-256 of the other files",
             "",
-            "Play it: `procsnake play --snake THIS_FOLDER`; measure it: `procsnake evaluate THIS_FOLDER --against greedy`.",
+            f"Play it: `procsnake {watch}`; measure it: `procsnake evaluate THIS_FOLDER`.",
         ]
         if self.command:
             lines.append(f"Train it again: `{self.command}`.")
         lines += ["", *(f"- {name}: {number}" for name, number in {**self.steps, **self.metrics}.items())]
         return "\n".join(lines).rstrip() + "\n"
+
+
+def _check_sizes(data: Mapping[str, Any]) -> None:
+    """What is allocated by the card's word alone has to be something that can be played."""
+    shape = data["observation_shape"]
+    if not 1 <= len(shape) <= 4 or not all(type(side) is int and side > 0 for side in shape) or math.prod(shape) > _MAX_SHAPE:
+        raise BundleError(
+            f"card.json: observation_shape is {_short(shape)}; it must be 1 to 4 sizes, {_MAX_SHAPE} in all at most"
+        )
+    if not 1 <= data["action"]["num_actions"] <= _MAX_ACTIONS:
+        raise BundleError(
+            f"card.json: action.num_actions is {_short(data['action']['num_actions'])}; it must be 1 to {_MAX_ACTIONS}"
+        )
+    if (dtype := data.get("observation_dtype", "uint8")) not in _DTYPES:
+        raise BundleError(f"card.json: observation_dtype is {_short(dtype)}; it must be one of {', '.join(_DTYPES)}")
+    for name in ("network", "environment"):
+        if not isinstance(data[name].get("options", {}), dict):
+            raise BundleError(f"card.json: {name}.options is {_short(data[name]['options'])}; it must be a mapping")
 
 
 _JSON_TYPES: dict[str, type] = {"dict": dict, "list": list, "str": str, "int": int}
@@ -140,7 +169,7 @@ def _short(value: Any) -> str:
 
 
 def library_versions() -> dict[str, str]:
-    """Versions of the libraries that shape a policy, as far as they are installed."""
+    """Return the versions of the libraries that shape a policy, as far as they are installed."""
     found = {}
     for name in _LIBRARIES:
         try:

@@ -1,32 +1,52 @@
-"""`procsnake evaluate`, `procsnake tournament` and `procsnake replay`."""
+"""The commands `procsnake evaluate`, `tournament`, `sprt`, `champions` and `replay`."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agents.tournament.command import TOURNAMENT_HELP, add_tournament, run_tournament
-from envs.command_line import Commands, add_game_options, at_least, draw_all, game_settings, write_whole
-from envs.errors import ConfigError
+from agents.sprt.commands import SPRT_HELP, add_sprt, run_sprt
+from agents.tournament.commands import TOURNAMENT_HELP, add_tournament, run_tournament
+from envs.common.command_line import (
+    Commands,
+    add_game_options,
+    add_imports,
+    add_json,
+    at_least,
+    columns,
+    draw_all,
+    game_settings,
+    print_json,
+    shell_command,
+    wants_color,
+    write_whole,
+)
+from envs.common.errors import ConfigError
+
+if TYPE_CHECKING:
+    from agents.bundle import Bundle
+    from agents.evaluation import MatchupScore
 
 EVALUATE_HELP = """\
-An agent is the name of a built-in one (random, greedy, flood), a run folder, or a policy bundle (folder or zip).
+An agent is the name of a built-in one (random, greedy, flood), a run folder, or a policy bundle (folder or zip). A policy of
+another world than Battlesnake plays episodes of its own world: on levels that it never saw in Procgen, else beside random play.
 
 examples:
-  procsnake evaluate runs/battlesnake-ppo-…           against all built-in opponents, three at a time and in duels
+  procsnake evaluate runs/battlesnake-ppo-…           # against all built-in opponents, three at a time and in duels
   procsnake evaluate flood --against greedy --games 1000
   procsnake evaluate RUN --against greedy --num-snakes 2 --ruleset wrapped
-  procsnake evaluate runs/procgen-ppo-… --levels train,test --episodes 500     a Procgen policy, also on levels it never saw
-  procsnake evaluate runs/a runs/b runs/c --levels test --report all.html      several: interquartile mean, optimality gap
+  procsnake evaluate runs/procgen-ppo-… --levels train,test --episodes 500     # a Procgen policy, also on levels it never saw
+  procsnake evaluate runs/a runs/b runs/c --levels test --report all.html      # several: interquartile mean, optimality gap
 """
 REPLAY_HELP = """\
 A recording is what `procsnake play --record` and `battlesnake play --output` write, or the frames of an arena game.
 
 examples:
-  procsnake replay show game.jsonl                    watch it again; --turn 40 shows one board
-  procsnake replay animate game.jsonl --out game.gif  or .svg, or .mp4
+  procsnake replay show game.jsonl                    # watch it again; --turn 40 shows one board
+  procsnake replay animate game.jsonl --out game.gif  # or .svg, or .mp4
   procsnake replay to-test game.jsonl --turn 40 --snake me --out tests/test_turn_40.py
 """
 CHAMPIONS_HELP = """\
@@ -39,10 +59,11 @@ examples:
 
 
 def add_commands(command: Commands) -> None:
-    """Add this floor's commands."""
+    """Add the commands of `agents`."""
     _add_evaluate(command("evaluate", run_evaluate, "Play many games and print win rates with intervals.", EVALUATE_HELP))
     add_tournament(command("tournament", run_tournament, "Let snakes play each other and rate them.", TOURNAMENT_HELP))
-    command("champions", run_champions, "List the trained snakes that come with procsnake.", CHAMPIONS_HELP)
+    add_sprt(command("sprt", run_sprt, "Find out which of two players is stronger, in no more games than it takes.", SPRT_HELP))
+    add_json(command("champions", run_champions, "List the trained snakes that come with procsnake.", CHAMPIONS_HELP))
     _add_replay(command("replay", run_replay, "Look at a recorded game, animate it, or make a test of a turn.", REPLAY_HELP))
 
 
@@ -53,13 +74,16 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--num-snakes", type=at_least(2), default=4, help="snakes a game (default: %(default)s)")
     parser.add_argument("--games", type=at_least(1), default=200, help="games a match-up (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
+    add_json(parser)
     parser.add_argument(
         "--levels", help="Procgen: train, test, levels as start:num, or several with commas, beside the random agent"
     )
-    parser.add_argument("--episodes", type=at_least(1), default=200, help="Procgen: how many (default: %(default)s)")
+    parser.add_argument(
+        "--episodes", type=at_least(1), default=200, help="other worlds than Battlesnake: how many (default: %(default)s)"
+    )
     parser.add_argument("--greedy", action="store_true", help="Procgen: the likeliest action in place of a drawn one")
     parser.add_argument("--report", metavar="FILE", help="Procgen: page with curves and films (default: RUN/evaluation.html)")
+    add_imports(parser)
     add_game_options(parser)
 
 
@@ -74,12 +98,15 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
 
 
 def run_evaluate(options: argparse.Namespace) -> int:
-    """`procsnake evaluate`."""
-    if options.levels:
-        return _evaluate_on_levels(options)
+    """Run `procsnake evaluate`. Returns the exit code."""
     import agents
     from agents.evaluation import STANDARD_OPPONENTS, evaluate, table
+    from agents.evaluation.episodes import bundle_of_a_world
 
+    if options.levels:
+        return _evaluate_on_levels(options)
+    if bundle := bundle_of_a_world(options.agents[0]):
+        return _evaluate_in_its_world(bundle, options)
     if len(options.agents) > 1:
         raise ConfigError(
             f"one agent is measured at a time, not {', '.join(options.agents)}; several are for Procgen's --levels"
@@ -93,16 +120,51 @@ def run_evaluate(options: argparse.Namespace) -> int:
         height=options.height,
         settings=game_settings(options),
         seed=options.seed,
-        on_score=None
-        if options.json
-        else lambda score: print(f"… {len(score.opponents)} × {score.opponents[0]}", file=sys.stderr),
+        on_score=lambda score: print(f"… {len(score.opponents)} × {score.opponents[0]}", file=sys.stderr),
     )
-    print(json.dumps([score.to_dict() for score in scores], indent=2) if options.json else table(scores))
+    print_json([score.to_dict() for score in scores]) if options.json else print(table(scores))
+    if not options.against:
+        _keep_scores(Path(options.agents[0]), scores, options)
+    return 0
+
+
+def _keep_scores(run: Path, scores: Sequence[MatchupScore], options: argparse.Namespace) -> None:
+    """A run is measured against all built-in opponents: its report shall say what came of it."""
+    from agents.evaluation.record import EvaluationRecord, policy_of
+
+    policy = policy_of(run)
+    if policy is None:
+        return
+    settings = game_settings(options)
+    board = {"width": options.width, "height": options.height, "ruleset": settings.ruleset, "map": settings.map}
+    kept = EvaluationRecord(policy=policy, games=options.games, scores=scores, board=board).write(run)
+    print(f"written: {kept}; into the run's report: {shell_command('report', run)}", file=sys.stderr)
+
+
+def _evaluate_in_its_world(bundle: Bundle, options: argparse.Namespace) -> int:
+    """As the world says that policies are measured."""
+    from agents.evaluation import episodes
+    from agents.evaluation.record import EpisodesRecord, policy_of
+
+    options.register_worlds(options.agents[0], options.imports)
+    world = episodes.world_of(bundle, num_games=1)
+    world.close()
+    if world.evaluation == "levels":
+        options.levels = "test"
+        return _evaluate_on_levels(options)
+    if len(options.agents) > 1:
+        raise ConfigError(f"one policy is measured at a time in the world {bundle.card.environment['name']!r}")
+    scores = episodes.evaluate(bundle, episodes=options.episodes, seed=options.seed)
+    print_json([score.to_dict() for score in scores]) if options.json else print(episodes.table(scores))
+    run = Path(options.agents[0])
+    if policy := policy_of(run):
+        kept = EpisodesRecord(policy=policy, scores=scores).write(run)
+        print(f"written: {kept}; into the run's report: {shell_command('report', run)}", file=sys.stderr)
     return 0
 
 
 def _evaluate_on_levels(options: argparse.Namespace) -> int:
-    from agents.procgen_evaluation import aggregates_by_split, evaluate, table
+    from agents.evaluation.procgen import aggregates_by_split, evaluate, table
 
     runs = [Path(agent) for agent in options.agents]
     played = evaluate(
@@ -111,17 +173,18 @@ def _evaluate_on_levels(options: argparse.Namespace) -> int:
         episodes=options.episodes,
         seed=options.seed,
         greedy=options.greedy,
+        say=None if options.json else lambda line: print(line, file=sys.stderr),
     )
     scores = [one.score for one in played]
     if options.json:
         together = {split: [one.to_dict() for one in own] for split, own in aggregates_by_split(scores).items()}
-        print(json.dumps({"scores": [score.to_dict() for score in scores], "together": together}, indent=2))
+        print_json({"scores": [score.to_dict() for score in scores], "together": together})
     else:
         print(table(scores))
     one_run = runs[0] if len(runs) == 1 and (runs[0] / "bundle").is_dir() else None
     report = Path(options.report) if options.report else one_run and one_run / "evaluation.html"
     if report:
-        from agents.procgen_report import write_evaluation
+        from agents.evaluation.procgen_report import write_evaluation
 
         curve = one_run / "progress.csv" if one_run else None
         write_evaluation(report, ", ".join(run.name for run in runs), played, curve)
@@ -130,15 +193,15 @@ def _evaluate_on_levels(options: argparse.Namespace) -> int:
 
 
 def run_champions(options: argparse.Namespace) -> int:
-    """`procsnake champions`."""
+    """Run `procsnake champions`. Returns the exit code."""
     from agents import champions
 
-    print(champions.table())
+    print_json(champions.as_json()) if options.json else print(champions.table())
     return 0
 
 
 def run_replay(options: argparse.Namespace) -> int:
-    """`procsnake replay`."""
+    """Run `procsnake replay`. Returns the exit code."""
     from envs.battlesnake.recording import Recording, to_test
 
     recording = Recording.read(options.recording)
@@ -157,5 +220,5 @@ def run_replay(options: argparse.Namespace) -> int:
         from envs.battlesnake.render.ansi import draw_board
 
         boards = recording.boards() if options.turn is None else [recording.board(options.turn)]
-        draw_all((draw_board(board, color=sys.stdout.isatty()) for board in boards), options.delay)
+        draw_all((draw_board(board, color=wants_color(), columns=columns()) for board in boards), options.delay)
     return 0

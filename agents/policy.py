@@ -1,4 +1,4 @@
-"""`Policy`: a trained network as an agent, the same object in evaluation, the terminal and the server."""
+"""`Policy`: a trained network as an agent. Evaluation, the terminal and the server all use the same object."""
 
 from __future__ import annotations
 
@@ -15,20 +15,24 @@ from agents.card import BundleError
 from agents.sampling import choose, uniforms
 from envs.battlesnake.observations import observation_from_contract
 from envs.battlesnake.state import MOVE_NAMES, State
-from envs.errors import ConfigError, MissingDependencyError, UnknownNameError
+from envs.common.command_line import shell_command
+from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
 
 Forward = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 _MASKED = np.finfo(np.float32).min
+_ASKED, _MAX_MEMORY = 2, 1 << 16
+_MOST_PER_BYTE = 4
+"""Bytes of the network per byte of its weights file: champions keep theirs in float16."""
 
 
 class Policy(Agent):
-    """A bundle that plays.
+    """An agent that plays by the network of a bundle.
 
-    Actions that are certain death are masked. Of the others it takes the likeliest, or with `sample=True` draws one by its
-    probability, as a function of (`seed`, game, turn, slot). `backend="onnx"` runs on onnxruntime with `threads` threads and
-    imports neither torch nor ray; `backend="torch"` builds the network from `agents.networks`.
+    Actions that are certain death are masked. Of the others the policy takes the likeliest. With `sample=True` it draws one by
+    its probability; the draw is a function of (`seed`, game, turn, slot). `backend="onnx"` runs on onnxruntime with `threads`
+    threads and imports neither torch nor ray. `backend="torch"` builds the network from `agents.networks`.
 
-    Raises `BundleError` for a network file that can't be run and, when playing, for a board of another size than it knows.
+    Raises `BundleError` for a network file that can't be run and, when playing, for a board of a size that it doesn't know.
     """
 
     def __init__(self, bundle: Bundle, *, backend: str = "onnx", sample: bool = False, seed: int = 0, threads: int = 1) -> None:
@@ -57,18 +61,21 @@ class Policy(Agent):
         seed: int = 0,
         threads: int = 1,
     ) -> Policy:
-        """The policy of the bundle at `path` (folder or zip); options as the constructor has them."""
+        """Make the policy of the bundle at `path` (a folder or zip). The options are those of the class."""
         return cls(bundles.load(path), backend=backend, sample=sample, seed=seed, threads=threads)
 
     def logits(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Unmasked logits float32 (n, A) and values float32 (n,) of observations (n, …) as the card describes them."""
+        """Return unmasked logits float32 (n, A) and values float32 (n,) for observations (n, …) as the card describes them."""
         expected, dtype = tuple(self.card.observation_shape), np.dtype(self.card.observation_dtype)
         if observations.shape[1:] != expected or observations.dtype != dtype:
             raise BundleError(
                 f"policy {self.name!r} reads observations {dtype} {expected}, but got {observations.dtype}"
                 f" {observations.shape[1:]}: it was trained for boards of another size or another observation type"
             )
-        return self._forward(observations)
+        logits, values = self._forward(observations)
+        if not np.isfinite(logits).all():
+            raise _not_finite(self.bundle)
+        return logits, values
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         if len(boards) == 0:
@@ -83,7 +90,7 @@ class Policy(Agent):
         return Decision(int(move), self._by_move(state, boards, slots, probabilities)[0], float(values[0]))
 
     def move_probabilities(self, state: State, boards: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How likely each move is, float32 (n, 4), 0 for certain death, and values float32 (n,)."""
+        """Return the probability of each move, float32 (n, 4), which is 0 for certain death, and values float32 (n,)."""
         _, probabilities, values = self._actions(state, boards, slots)
         return self._by_move(state, boards, slots, probabilities), values
 
@@ -96,7 +103,7 @@ class Policy(Agent):
         return by_move
 
     def explain(self, state: State, you: int) -> dict[str, Any]:
-        """Why it moves as it does on board 0, JSON-able: the move, each move's probability, the value."""
+        """Return why the policy moves as it does on board 0, JSON-able: the move, each move's probability, the value."""
         decision = self.act(state, you)
         assert decision.probabilities is not None
         return {
@@ -128,13 +135,14 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def onnx_forward(bundle: Bundle, threads: int) -> Forward:
-    """The network of a bundle on onnxruntime with `threads` threads.
+    """Load the network of a bundle into onnxruntime with `threads` threads.
 
-    Raises `BundleError` if it can't be run, or has a memory: then one board alone doesn't say what to do.
+    Raises `BundleError` if the network can't be run, or if it has a memory: then one board alone doesn't determine the answer.
     """
     session = _session(bundle, threads)
     if len(session.get_inputs()) > 1:
         raise _needs_memory(bundle)
+    _ask_once(bundle, session, {})
 
     def forward(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         logits, values = session.run(["logits", "values"], {"observations": np.ascontiguousarray(observations)})
@@ -144,23 +152,27 @@ def onnx_forward(bundle: Bundle, threads: int) -> Forward:
 
 
 def _needs_memory(bundle: Bundle) -> BundleError:
+    measure = shell_command("evaluate", bundle.path, "--levels", "test")
     return BundleError(
         f"{bundle.path}: the policy has a memory (LSTM), but here each observation is looked at by itself, as by a server that"
-        " gets requests. Measure one for Procgen with procsnake evaluate RUN --levels test; train snakes with ppo.lstm_units=0"
+        f" gets requests. Train snakes with ppo.lstm_units=0; measure one for Procgen: {measure}"
     )
 
 
 def onnx_steps(bundle: Bundle, threads: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """The network of a bundle as who plays on: (observations (R, …), begins bool (R,)) → logits float32 (R, A).
+    """Load the network of a bundle for playing many steps: (observations (R, …), begins bool (R,)) → logits float32 (R, A).
 
-    A policy with a memory carries it along for each of the R rows, from call to call, and forgets it in rows whose episode
-    `begins` with the observation. Raises `BundleError` if it can't be run.
+    For a policy with a memory the function remembers the state of each of the R rows from call to call, and forgets it in rows
+    whose episode `begins` with the observation. Raises `BundleError` if the network can't be run.
     """
     session = _session(bundle, threads)
     if len(session.get_inputs()) == 1:
         return lambda observations, begins: session.run(["logits"], {"observations": np.ascontiguousarray(observations)})[0]
-    size = session.get_inputs()[1].shape[1]
+    size = session.get_inputs()[1].shape[-1]
+    if not isinstance(size, int) or not 0 < size <= _MAX_MEMORY:
+        raise BundleError(f"{bundle.path}: policy.onnx remembers {size!r} numbers; 1 to {_MAX_MEMORY} can be played")
     state = np.zeros((0, size), np.float32)
+    _ask_once(bundle, session, {bundles.STATE: np.zeros((_ASKED, size), np.float32)})
 
     def step(observations: np.ndarray, begins: np.ndarray) -> np.ndarray:
         nonlocal state
@@ -174,19 +186,46 @@ def onnx_steps(bundle: Bundle, threads: int) -> Callable[[np.ndarray, np.ndarray
     return step
 
 
+def _ask_once(bundle: Bundle, session: Any, memory: dict[str, np.ndarray]) -> None:
+    """Find out if the network answers as its card says, and with numbers, on black pictures and on noise."""
+    card, rng = bundle.card, np.random.default_rng(0)
+    seen = rng.integers(0, 256, (_ASKED, *card.observation_shape), np.uint8).astype(card.observation_dtype)
+    seen[0] = 0
+    try:
+        logits = session.run(["logits"], {"observations": seen, **memory})[0]
+    except Exception as error:
+        raise BundleError(f"{bundle.path}: policy.onnx can't be run as its card says: {error}") from error
+    if np.shape(logits) != (_ASKED, card.action["num_actions"]) or logits.dtype.kind != "f":
+        raise BundleError(
+            f"{bundle.path}: policy.onnx answers {logits.dtype} {np.shape(logits)} for {_ASKED} observations; its card speaks "
+            f"of {card.action['num_actions']} actions. Export the bundle anew"
+        )
+    if not np.isfinite(logits).all():
+        raise _not_finite(bundle)
+
+
+def _not_finite(bundle: Bundle) -> BundleError:
+    return BundleError(
+        f"{bundle.path}: the network answers with numbers that are none (NaN or infinite): its training diverged, or its "
+        "weights are damaged. Export an earlier checkpoint, or train with a lower learning rate"
+    )
+
+
 def _session(bundle: Bundle, threads: int) -> Any:
     """onnxruntime's session. Raises `BundleError` if the network can't be run."""
     try:
         import onnxruntime
     except ImportError as error:
         raise MissingDependencyError(
-            "onnxruntime", feature="playing a policy bundle", install="pip install onnxruntime"
+            "onnxruntime", feature="playing a policy bundle", install=pip_install("onnxruntime")
         ) from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     # Threads that spin while they wait take the core from whoever else plays on this machine.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
+    # Its own format may name other files, too; only ONNX's was looked through.
+    options.add_session_config_entry("session.load_model_format", "ONNX")
     try:
         return onnxruntime.InferenceSession(bundle.onnx, options, providers=["CPUExecutionProvider"])
     except Exception as error:
@@ -197,25 +236,18 @@ def _torch_forward(bundle: Bundle, threads: int) -> Forward:
     """torch's thread count belongs to the whole process, so `threads` is left to the caller."""
     try:
         import torch
+        from safetensors import SafetensorError
         from safetensors.torch import load
     except ImportError as error:
-        raise MissingDependencyError("torch", feature='backend="torch"', install="pip install 'procsnake[train]'") from error
-    from agents import networks
-
-    card = bundle.card
-    network = networks.build(
-        card.network["name"],
-        tuple(card.observation_shape),
-        card.action["num_actions"],
-        **card.network.get("options", {}),
-    )
+        raise MissingDependencyError("torch", feature='backend="torch"', install=pip_install("procsnake[train]")) from error
+    network = _network_of(bundle)
     if hasattr(network, "one_step"):
         raise _needs_memory(bundle)
     try:
         network.load_state_dict(load(bundle.weights))
-    except RuntimeError as error:
+    except (RuntimeError, SafetensorError) as error:
         raise BundleError(
-            f"{bundle.path}: weights.safetensors doesn't fit network {card.network['name']!r}: {error}"
+            f"{bundle.path}: weights.safetensors doesn't fit network {bundle.card.network['name']!r}: {error}"
         ) from error
     network.eval()
 
@@ -225,6 +257,25 @@ def _torch_forward(bundle: Bundle, threads: int) -> Forward:
         return logits.float().numpy(), values.float().numpy()
 
     return forward
+
+
+def _network_of(bundle: Bundle) -> Any:
+    """The network that the card speaks of, if the weights are of its size: first without memory for them."""
+    import torch
+
+    from agents import networks
+
+    card = bundle.card
+    described = (card.network["name"], tuple(card.observation_shape), card.action["num_actions"])
+    options = card.network.get("options", {})
+    with torch.device("meta"):
+        size = sum(tensor.nbytes for tensor in networks.build(*described, **options).state_dict().values())
+    if size > _MOST_PER_BYTE * len(bundle.weights):
+        raise BundleError(
+            f"{bundle.path}: network {card.network['name']!r} with the card's options has {size} bytes of weights, and "
+            f"weights.safetensors has {len(bundle.weights)}. Export the bundle anew"
+        )
+    return networks.build(*described, **options)
 
 
 _BACKENDS: dict[str, Callable[[Bundle, int], Forward]] = {"onnx": onnx_forward, "torch": _torch_forward}

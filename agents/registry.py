@@ -1,16 +1,18 @@
-"""Agents by name: `agents.make("greedy")`, `agents.make("runs/first/bundle")`."""
+"""Makes agents by name: `agents.make("greedy")`, `agents.make("runs/first/bundle")`."""
 
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
+from urllib.parse import parse_qsl
 
 from agents import champions
 from agents.agent import Agent
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 
 _FACTORIES: dict[str, str | Callable[..., Agent]] = {
     "random": "agents.heuristics.random_legal:RandomLegal",
@@ -26,27 +28,38 @@ _POLICY_SEARCHES = ("alphabeta", "mcts")
 
 
 def register(name: str, factory: str | Callable[..., Agent]) -> None:
-    """Add an agent under `name`. `factory` is a callable or "module:attribute", imported when first made."""
+    """Add an agent under `name`.
+
+    `factory` is a callable, or "module:attribute", which is imported when the agent is first made.
+    """
     _FACTORIES[name] = factory
 
 
 def names() -> list[str]:
-    """The names that `make` knows, sorted: built-in agents and champions."""
+    """Return the names of the built-in agents and the champions, sorted."""
     return sorted([*_FACTORIES, *champions.names()])
 
 
-def make(name: str | os.PathLike[str], **options: Any) -> Agent:
-    """The agent registered under `name`, or the champion of that name, or else the policy whose bundle, or the run that
-    exported it, lies at that path.
+def split_name(player: str) -> tuple[str, str]:
+    """Split `NAME=PLAYER` into ("NAME", "PLAYER"), and `PLAYER` into ("", "PLAYER"). Commands take players in these forms."""
+    name, is_named, spec = player.partition("=")
+    # Paths and URLs may hold a "=" themselves.
+    return (name, spec) if is_named and not any(sign in name for sign in ":/?") else ("", player)
 
-    A path followed by "+alphabeta" or "+mcts" is that search with that policy: `make("runs/first+alphabeta")`. A Python file is
-    the rules in it, alone (`make("my_rule.py")`) or on top of any agent (`make("my_rule.py+flood")`,
+
+def make(name: str | os.PathLike[str], **options: Any) -> Agent:
+    """Make the agent or champion called `name`, or the policy whose bundle or run folder lies at that path.
+
+    A path followed by "+alphabeta" or "+mcts" is that search with that policy: `make("runs/first+alphabeta")`. A Python file
+    stands for the rules in it, alone (`make("my_rule.py")`) or on top of any agent (`make("my_rule.py+flood")`,
     `make("my_rule.py+runs/first")`).
 
-    `options` are the agent's own keyword arguments (the agent's below the rules). Raises `UnknownNameError` for what is
-    neither, `ConfigError` for options it doesn't have, `BundleError` for a bad bundle, `RuleError` for a file without rules.
+    `options` are the keyword arguments of the agent, or of the agent below the rules. The name may bring options itself, which
+    win: `make("alphabeta?nodes=500&near=5")`. Raises `UnknownNameError` for a name that is nothing of this, `ConfigError` for
+    options that the agent doesn't have, `BundleError` for a bad bundle, and `RuleError` for a file without rules.
     """
-    name = os.fspath(name)
+    name, own = split_options(os.fspath(name))
+    options = {**options, **own}
     stem, suffix, base = name.partition(".py+")
     if suffix or name.endswith(".py"):
         from agents.heuristics.composition import with_rules
@@ -57,11 +70,51 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
         name, options = search, {"policy": _load_policy(path, {}), **options}
     if name not in _FACTORIES:
         return _load_policy(name, options)
+    return _construct(_factory(name), name, options)
+
+
+def split_options(name: str) -> tuple[str, dict[str, bool | int | float | str]]:
+    """("NAME", options) of `NAME?option=value&option=value`; values are read as JSON where they are, else as text.
+
+    Raises `ConfigError` for what isn't written so. What lies at a path of that very name has no options.
+    """
+    stem, mark, query = name.partition("?")
+    if not mark or os.path.exists(name):
+        return name, {}
+    try:
+        if not query:
+            raise ValueError("there are none")
+        return stem, {key: _value(text) for key, text in parse_qsl(query, strict_parsing=True)}
+    except ValueError as error:
+        raise ConfigError(f"the options of {name!r} can't be read; they look like {stem}?option=value&option=value") from error
+
+
+def _value(text: str) -> bool | int | float | str:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, bool | int | float) else text
+
+
+def options_of(name: str) -> frozenset[str]:
+    """The options that `make` takes for this name, as far as they can be told without making the agent."""
+    name, _ = split_options(name)
+    _, suffix, base = name.partition(".py+")
+    if suffix:
+        return options_of(base)
+    _, plus, search = name.rpartition("+")
+    if plus and search in _POLICY_SEARCHES:
+        return options_of(search) - {"policy"}
+    return frozenset(inspect.signature(_factory(name)).parameters) if name in _FACTORIES else frozenset()
+
+
+def _factory(name: str) -> Callable[..., Agent]:
     factory = _FACTORIES[name]
     if isinstance(factory, str):
         module, _, attribute = factory.partition(":")
-        factory = getattr(import_module(module), attribute)
-    return _construct(factory, name, options)
+        return cast("Callable[..., Agent]", getattr(import_module(module), attribute))
+    return factory
 
 
 def _load_policy(path: str, options: dict[str, Any]) -> Agent:
@@ -71,7 +124,7 @@ def _load_policy(path: str, options: dict[str, Any]) -> Agent:
         raise UnknownNameError("agent", path, names(), hint="The path of a policy bundle does as well.")
     from agents.policy import Policy
 
-    return _construct(Policy.load, path, {"path": champions.path(path) if is_champion else path, **options})
+    return _construct(Policy.load, path, {"path": path, **options})
 
 
 def _construct(factory: Callable[..., Agent], name: str, options: dict[str, Any]) -> Agent:

@@ -1,4 +1,4 @@
-"""Random choices that are a function of the game and not of the order in which boards are asked."""
+"""Random choices that depend on the game, but not on the order in which boards are asked about."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _TO_UNIT = 2.0**-32
 
 
 def uniforms(state: State, boards: np.ndarray, slots: np.ndarray, *, seed: int) -> np.ndarray:
-    """A multiple of 2**-32 in [0, 1) for each snake, float64 (n,): a function of (seed, the game's key, its turn, the slot)."""
+    """Return a number in [0, 1) for each snake, float64 (n,), as a function of (seed, the game's key, its turn, the slot).
+
+    The numbers are multiples of 2**-32.
+    """
     out = np.empty(len(boards))
     a = state.arrays
     seed64 = np.uint64(seed & 0xFFFFFFFFFFFFFFFF)
@@ -22,13 +25,16 @@ def uniforms(state: State, boards: np.ndarray, slots: np.ndarray, *, seed: int) 
 
 
 def choose(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Column k of each row with a chance proportional to weights[row, k] >= 0 (n, A); `uniform` (n,) decides. intp (n,)."""
+    """Choose a column of each row, intp (n,). Column k has a chance proportional to weights[row, k] >= 0, with weights (n, A).
+
+    `uniform`, (n,) in [0, 1), are the draws.
+    """
     cumulative = np.cumsum(weights, axis=1, dtype=np.float64)
     return (cumulative > (uniform * cumulative[:, -1])[:, None]).argmax(axis=1)
 
 
 @kernel
-def _draw(key, turn, seed, boards, slots, out):
+def _draw(key: np.ndarray, turn: np.ndarray, seed: np.uint64, boards: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
     for n in range(len(boards)):
         b = boards[n]
         bits = rng.draw(rng.combine(key[b], seed), turn[b], rng.MOVES, slots[n])

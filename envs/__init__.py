@@ -1,6 +1,6 @@
-"""Worlds: the games, behind one batched interface. Neither torch nor ray is imported from here."""
+"""Worlds: the games, with one interface for batches. Nothing here imports torch or ray."""
 
-from envs.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError
 from envs.gym_registration import register_all
 from envs.registry import make, names, register
 

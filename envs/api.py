@@ -7,24 +7,42 @@ snake's slot (row = game * rows_per_game + slot). Trainers see rows only, so the
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from gymnasium import Space
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
+
+from envs.pictures import picture_of
+
+Evaluation = Literal["episodes", "opponents", "levels"]
+View = Callable[[np.ndarray], np.ndarray]
+
+
+class Views(NamedTuple):
+    """V equivalent ways to show a world with A actions; the first is the world as it is.
+
+    A snake's board may be mirrored or turned, and what was a good move is one still.
+    """
+
+    pictures: tuple[View, ...]
+    """V functions, each from observations (n, …) to observations of the same shape and dtype."""
+    actions: np.ndarray
+    """int64 (V, A): what each action in a view is in the world."""
 
 
 class BatchEnv(VectorEnv):
     """A Gymnasium `VectorEnv` (same-step autoreset) over preallocated arrays that are written in place.
 
-    Two ways to drive it:
+    There are two ways to drive it:
 
-    * `restart(seed)` and `advance(actions)` change the arrays below in place and return nothing. Trainers use these; what
-      must outlive the next `advance` has to be copied.
+    * `restart(seed)` and `advance(actions)` change the arrays below in place and return nothing. Trainers use these. Copy what
+      you need after the next `advance`.
     * Gymnasium's `reset` and `step`, which return copies.
 
-    Arrays (R = `num_envs` rows, A = number of actions), valid after `restart` and after each `advance`:
+    These are the arrays, for R = `num_envs` rows and A actions. They hold after `restart` and after each `advance`:
 
     ==================== ================= ===================================================================
     `observations`       space dtype (R, …) what each row sees now; the *next* episode's first after an ending
@@ -37,6 +55,9 @@ class BatchEnv(VectorEnv):
     ==================== ================= ===================================================================
 
     A row that was not valid when `advance` was called has reward 0 and neither flag, whatever action was passed for it.
+
+    A world has to define `restart`, `advance` and `drain_episodes`. What else is declared here has a default that suits most
+    worlds. `envs.compliance.check_world` tries all of it.
     """
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}
@@ -44,8 +65,18 @@ class BatchEnv(VectorEnv):
     num_games: int
     rows_per_game: int
     env_steps_per_advance: int
-    """Steps of all games together that one `advance` takes; more than `num_games` where actions are repeated."""
+    """How many steps of games one `advance` takes, over all games. It is more than `num_games` where actions are repeated."""
+    observation_contract: dict[str, Any] | None = None
+    """The observation type as a policy's card tells it: `type` str, `version` int and options, JSON-able. None: the world has
+    one type of observation, and its name says which."""
+    views: Views | None = None
+    """Equivalent ways to show the world, for trainers with `symmetries`; None: there is only one."""
+    evaluation: Evaluation = "episodes"
+    """How a policy is measured here: by the returns of its episodes, which any world can do; in games against opponents, on
+    Battlesnake; on the levels of its training and on others, in Procgen."""
 
+    single_observation_space: Box
+    single_action_space: Discrete
     observations: np.ndarray
     valid: np.ndarray
     action_mask: np.ndarray | None
@@ -54,13 +85,13 @@ class BatchEnv(VectorEnv):
     truncated: np.ndarray
     final_observations: np.ndarray
 
-    def __init__(self, *, num_games: int, rows_per_game: int, observation_space: Space, action_space: Space) -> None:
+    def __init__(self, *, num_games: int, rows_per_game: int, observation_space: Box, action_space: Discrete) -> None:
         self.num_games, self.rows_per_game = num_games, rows_per_game
         self.num_envs = rows = num_games * rows_per_game
         self.env_steps_per_advance = num_games
         self.single_observation_space, self.single_action_space = observation_space, action_space
         self.observation_space, self.action_space = batch_space(observation_space, rows), batch_space(action_space, rows)
-        shape = (rows, *observation_space.shape)  # type: ignore[misc]
+        shape = (rows, *observation_space.shape)
         self.observations = np.zeros(shape, observation_space.dtype)
         self.final_observations = np.zeros(shape, observation_space.dtype)
         self.valid = np.ones(rows, np.bool_)
@@ -71,23 +102,50 @@ class BatchEnv(VectorEnv):
 
     @abstractmethod
     def restart(self, seed: int | None = None) -> None:
-        """Start every game anew. The same seed gives the same games; None goes on with fresh ones."""
+        """Start every game anew. The same seed gives the same games; None continues with fresh ones."""
 
     @abstractmethod
     def advance(self, actions: np.ndarray) -> None:
-        """Play one step of every game. `actions`: integers (R,); those of rows that are not valid are ignored."""
+        """Play one step of every game. `actions` are integers (R,); those of rows that are not valid are ignored."""
 
     @abstractmethod
     def drain_episodes(self) -> dict[str, np.ndarray]:
-        """Columns of equal length E, one entry for each episode ended since the last call, in order of ending.
+        """Return columns with one entry for each episode that ended since the last call, in the order of their ends.
 
-        Always there: `row` int32, `return` float32 (undiscounted sum of rewards), `length` int32 (actions taken).
-        Worlds add their own (Battlesnake: `won`, `cause`, `snake_length`, …), bool, integer or float.
+        There always are `row` int32, `return` float32 (undiscounted sum of rewards) and `length` int32 (actions taken). Worlds
+        add columns of their own, bool, integer or float (Battlesnake: `won`, `cause`, `snake_length`, …).
         """
 
     def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
         """How the episodes of rows `ended`, bool (R,), went which ended with the last step: arrays (R,), and `_name` masks."""
         return {}
+
+    def picture(self, game: int = 0) -> np.ndarray:
+        """How game `game` looks to people as it stands: uint8 (H, W, 3), H and W even and always the same.
+
+        Films and `procsnake play` show it. The default shows what the game's first row sees (`envs.pictures.picture_of`).
+        """
+        return picture_of(self.observations[game * self.rows_per_game], self.single_observation_space)
+
+    def remember(self, network: Any) -> None:
+        """Get to know the policy as it is now, a torch module; trainers call this before each rollout.
+
+        The default does nothing. A world that plays against past selves keeps a copy. A wrapper answers for itself alone here
+        and in the two methods below: `train.worlds.state` asks each layer.
+        """
+
+    def progress(self) -> Any:
+        """What a checkpoint keeps of the world: pools of opponents, the stage of a curriculum, statistics; no games.
+
+        Plain values, NumPy arrays and tensors on the CPU, which pickle can take; None (the default) if there is nothing.
+        """
+        return None
+
+    def carry_on(self, progress: Any, network: Any) -> None:
+        """Go on from what `progress` returned in an earlier session; the next call is `restart`.
+
+        It is called only if that wasn't None. `network` is a torch module of the policy's kind, to be copied.
+        """
 
     # Gymnasium's interface, the same for every world.
 

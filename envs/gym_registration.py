@@ -1,4 +1,4 @@
-"""Makes the worlds known to Gymnasium and to its predecessor gym 0.26, by name; nothing is imported before it is made."""
+"""Registers the worlds with Gymnasium and with its predecessor gym 0.26. A world is imported only when it is made."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BATTLESNAKE = "procsnake/Battlesnake-v0"
 
 
 def register_gymnasium() -> None:
-    """Register with Gymnasium. `import envs` has done it; `gymnasium.make("envs:procsnake/Battlesnake-v0")` does it too."""
+    """Register with Gymnasium. `import envs` calls this, and so does `gymnasium.make("envs:procsnake/Battlesnake-v0")`."""
     if BATTLESNAKE not in gymnasium.registry:
         gymnasium.register(id=BATTLESNAKE, entry_point="envs.battlesnake.gym_env:BattlesnakeEnv")
     for game in GAMES:

@@ -1,4 +1,4 @@
-"""Worlds by name: `make("battlesnake", num_games=256)`, `make("procgen/coinrun", levels="train:200")`."""
+"""Makes worlds by name: `make("battlesnake", num_games=256)`, `make("procgen/coinrun", levels="train:200")`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from envs.api import BatchEnv
-from envs.errors import UnknownNameError
+from envs.common.errors import UnknownNameError
 from envs.procgen.games import GAMES
 
 
@@ -25,19 +25,22 @@ _FACTORIES: dict[str, str | Callable[..., BatchEnv]] = {
 
 
 def register(name: str, factory: str | Callable[..., BatchEnv]) -> None:
-    """Add a world under `name`. `factory` is a callable or "module:attribute", imported when first made."""
+    """Add a world under `name`.
+
+    `factory` is a callable, or "module:attribute", which is imported when the world is first made.
+    """
     _FACTORIES[name] = factory
 
 
 def names() -> list[str]:
-    """The names that `make` knows, sorted."""
+    """Return the names that `make` knows, sorted."""
     return sorted(_FACTORIES)
 
 
 def make(name: str, **options: Any) -> BatchEnv:
     """Build the world `name` with its own keyword options.
 
-    Raises `UnknownNameError` for a name that is not registered and `ConfigError` for options it refuses.
+    Raises `UnknownNameError` for a name that is not registered, and `ConfigError` for options that the world refuses.
     """
     if name not in _FACTORIES:
         raise UnknownNameError("environment", name, names())

@@ -29,7 +29,7 @@ from IPython.display import Image, display
 
 import agents
 from agents.evaluation import evaluate, table
-from agents.referee import Referee
+from agents.evaluation.referee import Referee
 from envs.battlesnake.render.animation import save_animation
 from serve.background import Background
 from train.config import Experiment

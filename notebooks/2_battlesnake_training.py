@@ -20,20 +20,21 @@
 import os
 
 import numpy as np
-from IPython.display import HTML, display
+from matplotlib import pyplot as plt
 from PIL import Image
 
 import envs
-from agents.charts import Line, area_chart, line_chart
+from agents.pages import Chart, Line
+from agents.pages.figure import draw
 from envs.battlesnake import EgocentricPlanes, Rewards
 from envs.battlesnake.observations import PLANES
 from envs.battlesnake.render.rgb import rgb_array
 from envs.battlesnake.rewards import EVENTS, PRESETS
 from envs.battlesnake.starter_pack import KINDS
-from envs.battlesnake.state import CAUSE_NAMES
 from train.config import Experiment
-from train.report import read_columns
 from train.run import train
+from train.runs.history import read_columns
+from train.runs.report_charts import causes
 
 FAST = os.environ.get("FAST") == "1"
 MINUTES = 3.0
@@ -136,20 +137,20 @@ for algorithm, small in SMALL.items():
 # %%
 curves = {name: read_columns(path) for name, path in runs.items()}
 lines = [Line(name=name, x=c["minutes"], y=c["episode_len_mean"]) for name, c in curves.items()]
-display(HTML(line_chart(lines, x_label="minutes", zero=True)))
+chart = Chart(
+    title="How long snakes live in self-play",
+    x_label="minutes of training",
+    y_label="turns",
+    lines=lines,
+    from_zero=True,
+)
+draw(plt.figure(figsize=(9, 3.5), layout="constrained"), [chart])
 
 # %% [markdown]
 # What PPO's snakes die of, as shares:
 
 # %%
-columns = curves["ppo"]
-ended = np.flatnonzero(columns["episodes"] > 0)
-causes = sorted(name for name in columns if name.startswith("mean_cause_"))
-named = [
-    Line(name=CAUSE_NAMES[int(c.rsplit("_", 1)[1])] or "survived", x=columns["agent_steps"][ended], y=columns[c][ended])
-    for c in causes
-]
-display(HTML(area_chart(named, x_label="decisions")))
+draw(plt.figure(figsize=(9, 3.5), layout="constrained"), causes(curves["ppo"]))
 
 # %% [markdown]
 # All of this and more is in each run's own page:

@@ -24,7 +24,7 @@ from IPython.display import display
 
 import agents
 from agents.evaluation import evaluate, table
-from agents.referee import Referee
+from agents.evaluation.referee import Referee
 from agents.workbench.widget import Workbench
 from serve.background import Background
 
@@ -99,7 +99,7 @@ players = [agents.make(name) for name in ("my_rule.py", "flood", "greedy")]
 referee = Referee(players, width=9, height=9, seed=5, recording="game.jsonl", max_turns=60)
 for _ in referee.play():
     pass
-print(f"{referee.result.winner} wins after {referee.result.turns} turns")
+print(f"{referee.result.winner or 'nobody'} wins after {referee.result.turns} turns")
 model.open("game.jsonl", turn=max(0, referee.result.turns - 5))
 model.play()
 bench.show()
@@ -120,8 +120,11 @@ server.stop()
 
 # %% [markdown]
 # ## Is it any good?
+#
+# On top of a player the rules leave it its best move that they don't ban, and never a certain death. A ban can still cost
+# games: `flood` alone, beside `my_rule.py+flood`, shows how many.
 
 # %%
-for name in ("my_rule.py", "my_rule.py+flood", "classics"):
+for name in ("my_rule.py", "my_rule.py+flood", "flood", "classics"):
     print(f"\n{name}")
     print(table(evaluate(agents.make(name), [["greedy"], ["flood"]], num_games=6 if FAST else 100)))

@@ -21,17 +21,20 @@
 import os
 
 import numpy as np
-from IPython.display import HTML, Video, display
+from IPython.display import Image as Picture
+from IPython.display import display
+from matplotlib import pyplot as plt
 from PIL import Image
 
 import envs
-from agents.charts import Line, line_chart
-from agents.procgen_episodes import film
-from agents.procgen_evaluation import POLICY, evaluate, table
+from agents.evaluation.procgen import POLICY, evaluate, table
+from agents.evaluation.procgen_episodes import animation
+from agents.pages import Chart, Line
+from agents.pages.figure import draw
 from envs.procgen.games import GAMES
 from train.config import Experiment
-from train.report import read_columns
 from train.run import train
+from train.runs.history import read_columns
 
 FAST = os.environ.get("FAST") == "1"
 GAME = "coinrun"
@@ -78,7 +81,9 @@ run = train(Experiment.from_dict({**experiment.to_dict(), "evaluation": None}))
 columns = read_columns(run.path)
 name = "episode_return_mean"
 if name in columns:
-    display(HTML(line_chart([Line(name="return", x=columns["agent_steps"], y=columns[name])], x_label="decisions")))
+    line = Line(name="training", x=columns["agent_steps"], y=columns[name])
+    chart = Chart(title=f"{GAME} in training", x_label="decisions", y_label="return of an episode", lines=[line])
+    draw(plt.figure(figsize=(9, 3.5), layout="constrained"), [chart])
 
 # %% [markdown]
 # ## The gap
@@ -87,20 +92,20 @@ if name in columns:
 # between the two is what it has learned by heart. Intervals: 95 %, from resampling episodes.
 
 # %%
-played = evaluate([str(run.bundle)], levels="train,test", episodes=8 if FAST else 200, seed=1)
+played = evaluate([str(run.bundle)], levels="train,test", episodes=8 if FAST else 200, seed=1, say=print)
 print(table([one.score for one in played]))
 
 # %% [markdown]
 # ## Rollouts
 #
-# An episode is kept as its first state and its actions; the film is made by playing it once more.
+# An episode is kept as its first state and its actions; the moving picture is made by playing it once more.
 
 # %%
 for one in played:
     if one.score.player == POLICY:
         shortest = min(one.episodes, key=lambda episode: episode.length)
         print(f"{one.score.split}: level {shortest.level}, return {shortest.episode_return:g} after {shortest.length} steps")
-        display(Video(data=film(one.world, one.options, shortest), embed=True, mimetype="video/mp4"))
+        display(Picture(data=animation(one.world, one.options, shortest), format="webp"))
 
 # %% [markdown]
 # More: `procsnake evaluate RUN --levels train,test` writes a page with curves and films; `procgen-ppo-lars` and others are in

@@ -19,6 +19,7 @@
 # simulated cluster here.
 
 # %%
+import logging
 import os
 
 import ray
@@ -59,8 +60,9 @@ for name, arguments in SCALES.items():
 # the launcher gives real machines. APEX puts its learner, env runners and replay accordingly.
 
 # %%
+logging.getLogger("ray").setLevel(logging.ERROR)  # what it advises on this machine's memory matters to real clusters
 cluster = Cluster()
-cluster.add_node(num_cpus=2, resources={"group_learner": 1000}, include_dashboard=False)
+cluster.add_node(num_cpus=2, resources={"group_learner": 1000}, include_dashboard=False, dashboard_port=None)
 for _ in range(2):
     cluster.add_node(num_cpus=1, resources={"group_rollout": 1000})
 os.environ["RAY_ADDRESS"] = cluster.address

@@ -14,20 +14,20 @@
 # %% [markdown]
 # # 6. An entry to AIcrowd's Procgen competition
 #
-# The NeurIPS 2020 competition runs Ray 0.8.6 on Python 3.7. `procsnake export aicrowd` writes a whole repository for that
-# stack from a run, `check` reads it for every rule, `submit` tags and pushes it. The page on AIcrowd says what is translated
-# and how.
+# **The competition closed in 2020, and nothing is graded any more.** An entry is good for reproducing a run on the original
+# stack: Ray 0.8.6 on Python 3.7. `procsnake export aicrowd` writes a whole repository for it from an experiment or a run,
+# `check` reads it for every rule, `submit` tags and pushes it. The page on AIcrowd says what is translated and how.
 
 # %%
 import os
 import subprocess
 from pathlib import Path
 
-from IPython.display import Markdown, Video, display
+from IPython.display import Image, Markdown, display
 
 import procsnake
-from agents.procgen_episodes import film
-from agents.procgen_evaluation import POLICY, evaluate, table
+from agents.evaluation.procgen import POLICY, evaluate, table
+from agents.evaluation.procgen_episodes import animation
 from train.config import Experiment
 from train.run import train
 
@@ -44,8 +44,8 @@ def run_command(*arguments: str) -> None:
 # %% [markdown]
 # ## Train
 #
-# The entry trains from scratch at AIcrowd, as the rules demand; what is trained here is for choosing settings, and for
-# rolling out below.
+# An entry trains from scratch, as the rules demanded, so an experiment can be exported without a run; what is trained here is
+# for choosing settings, and for rolling out below.
 
 # %%
 if FAST:
@@ -59,7 +59,7 @@ run = train(Experiment.from_dict({**experiment.to_dict(), "evaluation": None}))
 # ## Export and check
 
 # %%
-run_command("export", "aicrowd", str(run.path), "--track", "generalization", "--out", "entry")
+run_command("export", "aicrowd", str(run.path), "--track", "generalization", "--out", "entry", "--author", "Ada")
 
 # %%
 sorted(str(path.relative_to("entry")) for path in Path("entry").rglob("*") if path.is_file())
@@ -87,11 +87,11 @@ run_command("export", "submit", "entry", "--message", "first try", "--dry-run", 
 # plays the very same actions: `CHECKPOINT=checkpoint/checkpoint_1/checkpoint-1 ./run.sh --rollout`, which needs Python 3.7.
 
 # %%
-played = evaluate([str(run.bundle)], levels="test", episodes=4 if FAST else 100, seed=1)
+played = evaluate([str(run.bundle)], levels="test", episodes=4 if FAST else 100, seed=1, say=print)
 print(table([one.score for one in played]))
 best = max((one for one in played if one.score.player == POLICY), key=lambda one: one.score.episodes)
 longest = max(best.episodes, key=lambda episode: episode.episode_return)
-display(Video(data=film(best.world, best.options, longest), embed=True, mimetype="video/mp4"))
+display(Image(data=animation(best.world, best.options, longest), format="webp"))
 
 # %%
 run_command("export", "aicrowd", str(run.path), "--track", "generalization", "--out", "local", "--with-weights")

@@ -27,17 +27,19 @@
 import os
 
 import numpy as np
-from IPython.display import HTML, display
+from matplotlib import pyplot as plt
 
 import agents
 import envs
-from agents.charts import Line, line_chart
 from agents.evaluation import play_games, wilson_interval
+from agents.pages import Chart
+from agents.pages.figure import draw
 from envs.battlesnake import BattlesnakeVectorEnv
 from envs.battlesnake.state import CAUSE_NAMES
+from train.comparison.statistics import mean_line
 from train.config import Experiment
-from train.report import read_columns
 from train.run import train
+from train.runs.history import read_columns
 
 FAST = os.environ.get("FAST") == "1"
 MINUTES, SEEDS = 3.0, 3
@@ -91,16 +93,20 @@ runs = {arm: [train(experiment(arm, seed)).path for seed in range(1 if FAST else
 # %% [markdown]
 # ## What came of it
 #
-# Turns that a snake lives in training: self-play, with exploration. Not how strong it is: that takes games between them, below.
+# Turns that a snake lives in training: self-play, with exploration. Lines are means over the seeds, bands 95 % bootstrap
+# intervals; of three seeds such an interval reaches from the lowest to the highest. It doesn't say how strong a snake is: that
+# takes games between them, below.
 
 # %%
 curves = {arm: [read_columns(path) for path in paths] for arm, paths in runs.items()}
-lines = [
-    Line(name=f"{arm} {seed}", x=c["agent_steps"], y=c["episode_len_mean"])
-    for arm, many in curves.items()
-    for seed, c in enumerate(many)
-]
-display(HTML(line_chart(lines, x_label="decisions", zero=True)))
+chart = Chart(
+    title="How long snakes live in self-play",
+    x_label="decisions",
+    y_label="turns",
+    lines=[mean_line(arm, many, "episode_len_mean", by="agent_steps") for arm, many in curves.items()],
+    from_zero=True,
+)
+draw(plt.figure(figsize=(9, 3.5), layout="constrained"), [chart])
 
 # %% [markdown]
 # What they die of in the last tenth of training. Masking leaves only deaths that can't be foreseen with certainty: heads that
@@ -115,12 +121,13 @@ def last(columns: dict, name: str) -> float:
     return float(values[-max(1, len(values) // 10) :].mean()) if len(values) else 0.0
 
 
-codes = [code for code, name in enumerate(CAUSE_NAMES) if name]
-print(f"{'':<22}{'turns':>7}" + "".join(f"{CAUSE_NAMES[code][:17]:>19}" for code in codes))
-for arm, many in curves.items():
-    shares = [np.mean([last(c, f"mean_cause_{code}") for c in many]) for code in codes]
-    turns = np.mean([last(c, "episode_len_mean") for c in many])
-    print(f"{arm:<22}{turns:>7.1f}" + "".join(f"{share:>19.1%}" for share in shares))
+shares = {"turns": [f"{np.mean([last(c, 'episode_len_mean') for c in many]):.1f}" for many in curves.values()]}
+for code, name in enumerate(CAUSE_NAMES):
+    if name:
+        shares[name] = [f"{np.mean([last(c, f'mean_cause_{code}') for c in many]):.1%}" for many in curves.values()]
+print(" " * 22 + "".join(f"{arm:>22}" for arm in curves))
+for name, by_arm in shares.items():
+    print(f"{name:<22}" + "".join(f"{share:>22}" for share in by_arm))
 
 # %% [markdown]
 # ## Who wins?

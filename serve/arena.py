@@ -1,8 +1,8 @@
-"""The Battlesnake API v1 as a Flask application: engines call it, agents answer.
+"""The Battlesnake API v1 as a Flask application: engines call it, and agents answer.
 
-`GET /` tells who we are; `POST /start`, `/move` and `/end` carry the game. Several snakes live at `/snakes/<name>/`; the first
-also answers at the root. Source: docs.battlesnake.com/api. `/health` and `/metrics` are for whoever runs the server, and so
-are the viewer's pages (`serve.viewer`).
+`GET /` returns the snake's info; `POST /start`, `/move` and `/end` carry the game. Several snakes live at `/snakes/<name>/`,
+and the first one also answers at the root. `/health`, `/metrics` and the viewer's pages (`serve.viewer`) are for whoever runs
+the server. Source: docs.battlesnake.com/api.
 """
 
 from __future__ import annotations
@@ -14,31 +14,36 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from flask import Blueprint, Flask, Response, abort, current_app, jsonify, request
+from flask import Blueprint, Flask, Response, abort, current_app, g, jsonify, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
-from agents.agent import Agent
+from agents.agent import Agent, Decision
+from envs.battlesnake.plain_safety import safest_plain_move
 from envs.battlesnake.state import MOVE_NAMES
-from envs.battlesnake.webhook import WebhookError, read_move_request
-from envs.errors import ConfigError
+from envs.battlesnake.webhook import Turn, UnheldBoardError, WebhookError, read_move_request
+from envs.common.command_line import shell_command
+from envs.common.cores import usable_cores
+from envs.common.errors import ConfigError
 from serve import metrics, openapi
-from serve.cores import Cores, usable_cores
-from serve.deadline import Decider
-from serve.games import GameStore
-from serve.look import Look
+from serve.archive.store import GameStore
+from serve.cores import Cores
+from serve.customizations import Look
+from serve.deadline import MAX_THINK_MS, Decider
 from serve.metrics import Metrics
-from serve.rate_limit import RateLimit
-from serve.viewer import Access, home_page, viewer_blueprint
+from serve.rate_limit import NewGames, RateLimit
+from serve.request_body import MAX_BODY_BYTES, TooLargeError, read_body
+from serve.viewer import Access, home_page, is_a_web_pages, viewer_blueprint
 
 __all__ = ["Look", "create_app"]
 
 API_VERSION = "1"
-MAX_BODY_BYTES = 2 << 20
 ARRIVED = "procsnake.arrived"
-"""Where a server leaves the `time.monotonic()` at which a request was complete, in the WSGI environment."""
+"""Key of the WSGI environment at which a server leaves the `time.monotonic()` at which a request was complete."""
+REPLY = "procsnake.reply"
+"""Where a server leaves a `serve.front.Reply`: the one answer to a request, which may be given before its thread is done."""
 GAMES = "procsnake.games"
-"""Where an application keeps its `GameStore` (or None), in `extensions`."""
+"""Key of an application's `extensions` at which it keeps its `GameStore` (or None)."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{16,100}")
 _HEADERS = {
@@ -58,17 +63,24 @@ def create_app(
     secret: str | None = None,
     rate_limit: float | None = None,
     cores: int | None = None,
+    max_think_ms: float = MAX_THINK_MS,
 ) -> Flask:
-    """The application for these agents, by name; the first also answers at `/`.
+    """Make the application for these agents, by name. The first agent also answers at `/`.
 
-    `look`: of all snakes, or by name (default: each its own). `store`: where games are kept and watched (default: nowhere).
-    `access`: who may watch and read metrics (default: this machine). `secret`: 16 letters and digits or more, without which, as
-    the first part of their path, snakes answer nobody. `rate_limit`: requests a second from one address. `cores`: how many
-    agents think at a time (default: as many as there are cores).
+    * `look` is that of all snakes, or a look by name (default: each has its own).
+    * `store` is where games are kept and watched (default: nowhere).
+    * `access` decides who may watch and read metrics (default: this machine only).
+    * `secret` has at least 16 letters and digits. It is the first part of the snakes' paths, and without it they answer nobody.
+    * `rate_limit` is the number of requests per second from one address.
+    * `cores` is how many agents think at a time (default: as many as there are cores).
+    * `max_think_ms` is how long one call may think at most.
 
-    Bodies are limited to 2 MiB. What is malformed gets 400 with a JSON reason; an agent that fails or is late is answered for
-    (`serve.deadline`), so `/move` always gets a legal answer. Raises `ConfigError` for no agents, names unfit for a URL, a
-    secret that is none, a rate that is not positive.
+    Bodies are limited as `serve.request_body` says. A malformed request gets 400 with a JSON reason. `serve.deadline` answers
+    for an agent that fails or is late. On a board that the engine can't hold no agent is asked, and the safest move is the
+    answer. So `/move` always gets a legal answer.
+
+    Raises `ConfigError` for no agents, for names that don't fit into a URL, for a bad secret, and for a rate that isn't
+    positive.
     """
     by_name = _checked(agents, secret)
     looks = look if isinstance(look, Mapping) else {} if look is None else dict.fromkeys(by_name, look)
@@ -79,17 +91,19 @@ def create_app(
     # People enter their snake's URL with a slash at the end or without.
     app.url_map.strict_slashes = False
     counts, limit = Metrics(), None if rate_limit is None else RateLimit(rate_limit)
+    new_games = NewGames()
     shared = Cores(usable_cores() if cores is None else cores)
     if store is not None:
         store.writer.report = counts.queue
     prefix = "" if secret is None else f"/{secret}"
     for number, (name, agent) in enumerate(by_name.items()):
-        snake = _Snake(name, Decider(agent, cores=shared), looks.get(name) or Look.of(agent), store, counts)
+        decider = Decider(agent, cores=shared, max_think_ms=max_think_ms)
+        snake = _Snake(name, decider, looks.get(name) or Look.of(agent), store, counts, new_games)
         routes = _snake_routes(snake, limit, None if secret or not store else access)
         app.register_blueprint(routes, url_prefix=f"{prefix}/snakes/{name}")
         if number == 0:
             app.register_blueprint(routes, name="root", url_prefix=f"{prefix}/")
-    _add_owners_routes(app, list(by_name), store, access, counts, has_secret=secret is not None)
+    _add_owners_routes(app, store, access, counts, has_secret=secret is not None)
     _add_answers(app, counts)
     return app
 
@@ -97,7 +111,7 @@ def create_app(
 def _checked(agents: Mapping[str, Agent] | Agent, secret: str | None) -> dict[str, Agent]:
     by_name = {agents.name: agents} if isinstance(agents, Agent) else dict(agents)
     if not by_name:
-        raise ConfigError("there are no agents to serve; name at least one: procsnake serve flood")
+        raise ConfigError(f"there are no agents to serve; name at least one: {shell_command('serve', 'flood')}")
     for name in by_name:
         if not _NAME.fullmatch(name):
             raise ConfigError(f"the agent name {name!r} can't be part of a URL; letters, digits, '.', '_' and '-' can")
@@ -109,38 +123,83 @@ def _checked(agents: Mapping[str, Agent] | Agent, secret: str | None) -> dict[st
 class _Snake:
     """One snake of ours: what it answers to the four calls."""
 
-    def __init__(self, name: str, decider: Decider, look: Look, store: GameStore | None, counts: Metrics) -> None:
-        self.name, self._decider, self._look, self._store, self._counts = name, decider, look, store, counts
+    def __init__(
+        self, name: str, decider: Decider, look: Look, store: GameStore | None, counts: Metrics, new_games: NewGames
+    ) -> None:
+        self.name, self._decider, self._look, self._counts = name, decider, look, counts
+        self._store, self._new_games = store, new_games
 
     def info(self) -> Response:
         return jsonify(apiversion=API_VERSION, **asdict(self._look))
 
     def start(self) -> Response:
         body = _body()
-        turn = read_move_request(body)
-        if self._store is not None:
-            self._store.started(self.name, turn, body, size=_size())
+        try:
+            turn = _read(body)
+        except UnheldBoardError:
+            return jsonify({})
+        if (store := self._keeper(body)) is not None:
+            store.started(self.name, turn, body, size=g.size)
         self._counts.game(self.name, "start")
         return jsonify({})
 
     def move(self) -> Response:
         arrived = request.environ.get(ARRIVED) or time.monotonic()
         body = _body()
-        turn = read_move_request(body)
-        decision = self._decider.decide(turn, arrived=arrived, reported=body["you"].get("latency"))
+        try:
+            turn = _read(body)
+        except UnheldBoardError as error:
+            return self._move_unheld(error, arrived)
+        reply = request.environ.get(REPLY)
+        decision = self._decider.decide(
+            turn, arrived=arrived, reported=body["you"].get("latency"), last_word=reply and _LastWord(reply)
+        )
         seconds = time.monotonic() - arrived
-        if self._store is not None:
-            self._store.moved(self.name, turn, body, decision, latency_ms=round(1000 * seconds, 3), size=_size())
+        if (store := self._keeper(body)) is not None:
+            store.moved(self.name, turn, body, decision, latency_ms=round(1000 * seconds, 3), size=g.size)
         self._counts.moved(self.name, decision, seconds)
-        return jsonify(move=MOVE_NAMES[decision.move], shout="")
+        return _move(decision.move)
+
+    def _move_unheld(self, error: UnheldBoardError, arrived: float) -> Response:
+        """No agent can play there, and no archive can show it; the snake lives on as long as the safest move does."""
+        rules = error.settings.rules(error.board["width"], error.board["height"])
+        move = safest_plain_move(error.board, error.hazards, error.you, rules)
+        self._counts.moved(self.name, Decision(move, note={"fallback": "board"}), time.monotonic() - arrived)
+        return _move(move)
 
     def end(self) -> Response:
         # An eliminated snake is told of the end, too, so `you` may be dead here.
         body = _body()
-        if self._store is not None:
-            self._store.ended(self.name, body, size=_size())
+        if (store := self._keeper(body)) is not None:
+            store.ended(self.name, body, size=g.size)
         self._counts.game(self.name, "end")
         return jsonify({})
+
+    def _keeper(self, body: dict[str, Any]) -> GameStore | None:
+        """Where the game at hand is kept, if it is."""
+        if self._store is None:
+            return None
+        ids = [part.get("id") if isinstance(part := body.get(name), dict) else None for name in ("game", "you")]
+        # Only their hash is remembered: what a stranger sends to /end may be long.
+        is_kept = self._new_games.keeps(hash((self.name, *map(str, ids))), request.remote_addr or "")
+        return self._store if is_kept else None
+
+
+class _LastWord:
+    """The event loop, which answers with a move when time is up (`serve.front.Reply`)."""
+
+    def __init__(self, reply: Any) -> None:
+        self._reply = reply
+        self.claim = reply.claim
+
+    def at(self, due: float, move: int) -> None:
+        answer = _move(move)
+        answer.headers.extend(_HEADERS)
+        self._reply.at(due, answer)
+
+
+def _move(move: int) -> Response:
+    return jsonify(move=MOVE_NAMES[move], shout="")
 
 
 def _snake_routes(snake: _Snake, limit: RateLimit | None, access: Access | None) -> Blueprint:
@@ -160,15 +219,20 @@ def _snake_routes(snake: _Snake, limit: RateLimit | None, access: Access | None)
         answer.headers["Retry-After"] = "1"
         return answer, status
 
+    @routes.before_request
+    def not_from_a_page() -> Any:
+        # A page anywhere can have a browser on this machine post to it, and would write into the owner's games.
+        if request.method == "POST" and is_a_web_pages(request):
+            return _refusal(403, "web pages can't play: engines send no Origin")
+        return None
+
     for call in (snake.start, snake.move, snake.end):
         routes.post(f"/{call.__name__}")(call)
     routes.get("/openapi.json")(openapi.document)
     return routes
 
 
-def _add_owners_routes(
-    app: Flask, names: list[str], store: GameStore | None, access: Access, counts: Metrics, *, has_secret: bool
-) -> None:
+def _add_owners_routes(app: Flask, store: GameStore | None, access: Access, counts: Metrics, *, has_secret: bool) -> None:
     @app.get("/health")
     def health() -> Response:
         """Moves are answered whether games can be saved or not, so only that is asked."""
@@ -179,15 +243,16 @@ def _add_owners_routes(
         return access.refusal() or Response(counts.exposition(), content_type=metrics.CONTENT_TYPE)
 
     if store is not None:
-        app.register_blueprint(viewer_blueprint(store, snakes=names, access=access))
+        app.register_blueprint(viewer_blueprint(store, access=access))
         if has_secret:
             app.get("/")(lambda: home_page(access) or abort(404))
 
 
 def _add_answers(app: Flask, counts: Metrics) -> None:
-    """What every answer has, and what goes out when something is wrong: JSON, and never a trace."""
+    """Add what every answer has, and the answers when something is wrong: JSON, and never a trace."""
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(WebhookError, lambda error: _refusal(400, str(error)))
+    app.register_error_handler(RecursionError, lambda error: _refusal(400, "the body is nested too deeply"))
     app.register_error_handler(Exception, _unexpected)
 
     @app.after_request
@@ -200,16 +265,16 @@ def _add_answers(app: Flask, counts: Metrics) -> None:
 
 def _body() -> dict[str, Any]:
     try:
-        body = request.get_json(force=True, silent=True)
-    except RecursionError:
-        body = None
-    if not isinstance(body, dict):
-        raise WebhookError("the body is not a JSON object; an engine sends one with game, turn, board and you")
+        body, g.size = read_body(request.get_data())
+    except TooLargeError as error:
+        abort(413, str(error))
     return body
 
 
-def _size() -> int:
-    return len(request.get_data())
+def _read(body: Mapping[str, Any]) -> Turn:
+    turn = read_move_request(body)
+    g.game = turn.game_id  # for the log
+    return turn
 
 
 def _refusal(status: int, reason: str) -> tuple[Response, int]:

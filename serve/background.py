@@ -1,4 +1,4 @@
-"""`procsnake serve` in a process of its own, for notebooks and scripts that go on while it runs."""
+"""Runs `procsnake serve` in a process of its own, for notebooks and scripts that continue while it runs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,19 @@ import weakref
 from pathlib import Path
 from types import TracebackType
 
-from agents.connection import CALL_ERRORS, Connection
-from envs.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError
 
 _NAP_S = 0.05
-_ASK_S = 2.0
 
 
 class ServeError(ProcsnakeError):
-    """A server that ended, or didn't begin in time."""
+    """A server ended, or didn't begin in time."""
 
 
 class Background:
-    """A running server: `url` answers when the constructor returns. `stop()` ends it; so does leaving a `with` block.
+    """A running server. `url` answers when the constructor returns. `stop()`, or leaving a `with` block, ends it.
 
-    `arguments`: as after `procsnake serve`, e.g. "flood", "--no-games"; without --port any free one is taken. Raises
+    `arguments` are those of `procsnake serve`, such as "flood", "--no-games". Without --port, any free port is taken. Raises
     `ServeError` with the server's last words if it ends, or if it doesn't answer within `patience_s` seconds.
     """
 
@@ -46,15 +44,19 @@ class Background:
     def _wait(self, until: float) -> str:
         while time.monotonic() < until and self._process.poll() is None:
             said = re.search(r"^serving .* at (http://\S+)", self.log.read_text(), re.MULTILINE)
-            # It tells its address a moment before it accepts connections.
-            if said and _answers(said[1]):
+            if said:
                 return said[1]
             time.sleep(_NAP_S)
         last = self.log.read_text().strip().splitlines()[-1:] or ["nothing"]
         raise ServeError(f"procsnake serve didn't begin to answer; it said: {last[0]}")
 
+    def pids(self) -> list[int]:
+        """Return the ids of the server's processes: the one that was started, and its children."""
+        parent = self._process.pid
+        return [parent, *map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split())]
+
     def stop(self) -> None:
-        """End it and wait until it has; its games are saved."""
+        """End the server and wait until it has ended. Its games are saved."""
         self._process.terminate()
         self._process.wait()
         self._folder.cleanup()
@@ -64,13 +66,3 @@ class Background:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
-
-
-def _answers(url: str) -> bool:
-    connection = Connection(url)
-    try:
-        return connection.exchange("GET", "health", None, _ASK_S).status == 200
-    except CALL_ERRORS:
-        return False
-    finally:
-        connection.close()

@@ -1,4 +1,4 @@
-"""`procsnake play`, `procsnake serve` and `procsnake games`."""
+"""The commands `procsnake play`, `match`, `serve` and `games`, and those of the doctor and the exports."""
 
 from __future__ import annotations
 
@@ -6,43 +6,64 @@ import argparse
 import os
 import sys
 import time
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from envs.command_line import Commands, add_game_options, at_least, draw_all, game_settings
-from envs.errors import ConfigError, UnknownNameError
-from serve.doctor.command import DOCTOR_HELP, add_doctor, run_doctor
+from envs.common.command_line import (
+    Commands,
+    add_game_options,
+    add_imports,
+    add_json,
+    at_least,
+    kept_at,
+    make_place_for,
+    port,
+    print_json,
+    progress_on_stderr,
+)
+from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.printable import printable
+from serve.doctor.commands import DOCTOR_HELP, add_doctor, run_doctor
 from serve.export_commands import EXPORT_HELP, add_export
-from serve.match import MATCH_HELP, add_match, run_match
+from serve.match import MATCH_HELP, add_match, as_json, make_referee, run_match
+from serve.watching import watch, watch_episode
+
+if TYPE_CHECKING:
+    from agents.bundle import Bundle
 
 PLAY_HELP = """\
-A player is the name of a built-in agent, a run folder, a policy bundle, or the URL of any Battlesnake server.
+A player is the name of a built-in agent, a run folder, a policy bundle, or the URL of any Battlesnake server; NAME=PLAYER
+gives it another name. A policy of another world than Battlesnake plays an episode of its own world.
 
 examples:
   procsnake play runs/battlesnake-ppo-… flood greedy greedy
   procsnake play flood http://127.0.0.1:8000 --record game.jsonl --seed 7
-  procsnake play procgen/coinrun --human --levels train:200       a game of Procgen by keyboard, in a window
+  procsnake play runs/corridor-… --record film.mp4                # an episode of another world, with a film
+  procsnake play procgen/coinrun --human --levels train:200       # a game of Procgen by keyboard, in a window
 """
 SERVE_HELP = """\
 An agent is the name of a built-in one, a run folder or a policy bundle; NAME=AGENT gives it another name.
 
 examples:
   procsnake serve runs/battlesnake-ppo-… --port 8000 --color '#3E338F' --head evil
-  procsnake serve flood slow=greedy --color flood='#3E338F'      two snakes, at /snakes/flood and /snakes/slow
-  procsnake serve flood --workers 2 --host 0.0.0.0               what a server on the internet runs
-  battlesnake play -u http://127.0.0.1:8000 -n me …              the official engine plays against it
+  procsnake serve flood slow=greedy --color flood='#3E338F'      # two snakes, at /snakes/flood and /snakes/slow
+  procsnake serve flood --workers 2 --host 0.0.0.0               # what a server on the internet runs
+  battlesnake play -u http://127.0.0.1:8000 -n me …              # the official engine plays against it
 
-Games are kept in games.db and shown at http://127.0.0.1:8000 to browsers on this machine; elsewhere with --viewer-token.
+Games are kept in outputs/games.db and shown at http://127.0.0.1:8000 to browsers on this machine; to others with --viewer-token
 """
 GAMES_HELP = """\
 examples:
   procsnake games list
-  procsnake games export games/                       every finished game as a recording, to look at or to learn from
+  procsnake games export games/                       # every finished game as a recording, to look at or to learn from
 """
+_FILM_FPS = 8.0
+_SQLITE = "sqlite:///"
 LOOK_PARTS = {"color": "colour, #RRGGBB", "head": "head", "tail": "tail", "author": "who made it"}
 
 
 def add_commands(command: Commands) -> None:
-    """Add this floor's commands."""
+    """Add the commands of `serve`."""
     _add_play(command("play", run_play, "Play one game in the terminal, with local agents and over HTTP.", PLAY_HELP))
     add_match(command("match", run_match, "Play one game: told, or watched in terminal or browser.", MATCH_HELP))
     _add_serve(command("serve", run_serve, "Serve snakes to any Battlesnake engine over HTTP.", SERVE_HELP))
@@ -53,71 +74,134 @@ def add_commands(command: Commands) -> None:
 
 
 def _add_play(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("players", nargs="+", help="two to sixteen players, or one for a solo game")
+    parser.add_argument("players", nargs="+", help="two to sixteen players, or one for a solo game or an episode of its world")
     parser.add_argument("--delay", type=float, default=0.12, help="seconds between two turns on screen")
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move")
-    parser.add_argument("--record", metavar="FILE", help="write the game as JSON lines, as the official command line does")
+    record = (
+        "write the game as JSON lines, as the official command line does; an episode of another world as .mp4, .gif or .webp"
+    )
+    parser.add_argument("--record", metavar="FILE", help=record)
+    add_json(parser)
     parser.add_argument("--human", action="store_true", help="play a game of Procgen yourself, e.g. procgen/coinrun")
     parser.add_argument("--levels", default="all", help="Procgen: all, train:N, test:N or start:num (default: %(default)s)")
     parser.add_argument("--mode", default="easy", help="Procgen: distribution mode (default: %(default)s)")
+    add_imports(parser)
     add_game_options(parser)
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("agents", nargs="+", metavar="AGENT", help="agents to serve; the first answers at /")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s; 0.0.0.0: all)")
-    parser.add_argument("--port", type=int, default=8000, help="port to listen on; 0: any free one (default: %(default)s)")
+    parser.add_argument("--port", type=port, default=8000, help="port to listen on; 0: any free one (default: %(default)s)")
     parser.add_argument("--workers", type=at_least(1), default=1, help="worker processes (default: %(default)s)")
     for part, what in LOOK_PARTS.items():
         told = f"{what}: VALUE for all snakes, NAME=VALUE for one; may be repeated (default: as the bundle says)"
         parser.add_argument(f"--{part}", action="append", default=[], metavar="VALUE", help=told)
     secret = "first part of the snakes' paths, to keep strangers out (default: PROCSNAKE_SECRET)"
-    parser.add_argument("--secret", default=os.environ.get("PROCSNAKE_SECRET") or None, help=secret)
-    parser.add_argument("--rate-limit", type=float, metavar="N", help="requests a second from one address (default: no limit)")
+    _add_secret(parser, "secret", "PROCSNAKE_SECRET", "SECRET", secret)
+    parser.add_argument(
+        "--rate-limit",
+        type=float,
+        metavar="N",
+        help="requests a second from one address, to each of the --workers (default: no limit)",
+    )
+    think = "milliseconds that one call may think at most, whatever a game's time-out is (default: %(default)s)"
+    parser.add_argument("--max-think-ms", type=at_least(100), default=1000, metavar="MS", help=think)
     token = "whoever has it may watch games and read metrics from elsewhere (default: PROCSNAKE_TOKEN)"
-    parser.add_argument("--viewer-token", default=os.environ.get("PROCSNAKE_TOKEN") or None, metavar="TOKEN", help=token)
+    _add_secret(parser, "viewer-token", "PROCSNAKE_TOKEN", "TOKEN", token)
+    parser.add_argument("--log-json", action="store_true", help="log as JSON, one object a line (default: for people)")
     parser.add_argument("--no-games", action="store_true", help="keep no games and show none")
     parser.add_argument("--keep-days", type=at_least(1), default=30, help="days to keep games (default: %(default)s)")
     parser.add_argument("--keep-mib", type=at_least(1), default=1024, help="MiB of games to keep (default: %(default)s)")
     _add_database(parser)
 
 
+def _add_secret(parser: argparse.ArgumentParser, name: str, variable: str, value: str, what: str) -> None:
+    """An option whose value other users of the machine could read in the list of processes, and a file for it."""
+    parser.add_argument(f"--{name}", default=os.environ.get(variable) or None, metavar=value, help=what)
+    parser.add_argument(f"--{name}-file", metavar="FILE", help=f"file with the {value.lower()}, which then shows in no `ps`")
+
+
+def _read_secrets(options: argparse.Namespace) -> list[str]:
+    """Put the contents of the files where the values would be; what to tell whoever shows them to others.
+
+    Raises `ConfigError` for a file that can't be read.
+    """
+    shown = []
+    for flag, variable in (("--secret", "PROCSNAKE_SECRET"), ("--viewer-token", "PROCSNAKE_TOKEN")):
+        name = flag[2:].replace("-", "_")
+        file, value = getattr(options, f"{name}_file"), getattr(options, name)
+        if file is not None:
+            try:
+                setattr(options, name, Path(file).read_text(encoding="utf-8").strip())
+            except (OSError, ValueError) as error:
+                raise ConfigError(f"{flag}-file {file} can't be read: {error}") from error
+        elif value not in (None, os.environ.get(variable)):
+            shown.append(f"the list of processes shows {flag} to all users of this machine; {variable} and {flag}-file don't")
+    return shown
+
+
 def _add_games(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("list", "export"), help="what to do")
-    parser.add_argument("directory", nargs="?", default="games", help="where to export to (default: %(default)s)")
+    parser.add_argument("directory", nargs="?", default=kept_at("games"), help="where to export to (default: %(default)s)")
     parser.add_argument("--snake", help="only what this snake of ours played")
+    add_json(parser)
     _add_database(parser)
 
 
 def _add_database(parser: argparse.ArgumentParser) -> None:
-    which = "database of games: sqlite:///FILE or postgresql://… (default: DATABASE_URL, or else sqlite:///games.db)"
-    parser.add_argument("--database", default=os.environ.get("DATABASE_URL") or "sqlite:///games.db", metavar="URL", help=which)
+    own = f"{_SQLITE}{kept_at('games.db')}"
+    which = f"database of games: sqlite:///FILE or postgresql://… (default: DATABASE_URL, or else {own})"
+    parser.add_argument("--database", default=os.environ.get("DATABASE_URL") or own, metavar="URL", help=which)
 
 
 def run_play(options: argparse.Namespace) -> int:
-    """`procsnake play`."""
+    """Run `procsnake play`. Returns the exit code."""
     if options.human:
         return _play_by_hand(options)
-    import agents
-    from agents.referee import Referee
+    from agents.evaluation.episodes import bundle_of_a_world
 
-    seats = [player if "://" in player else agents.make(player) for player in options.players]
-    referee = Referee(
-        seats,
-        settings=game_settings(options),
-        width=options.width,
-        height=options.height,
-        seed=options.seed,
-        timeout_ms=options.timeout,
-        recording=options.record,
-    )
-    watch(referee, options.delay)
+    if bundle := bundle_of_a_world(options.players[0]):
+        return _play_an_episode(bundle, options)
+    referee = make_referee(options)
+    with progress_on_stderr(options):
+        watch(referee, options.delay)
+    if options.json:
+        print_json(as_json(referee))
+    return 0
+
+
+def _play_an_episode(bundle: Bundle, options: argparse.Namespace) -> int:
+    """A policy of another world than Battlesnake: an episode in its world, in the terminal, and as a film with --record."""
+    from agents.evaluation.episodes import Episode, likeliest, world_of
+    from envs.common.films import check_format, write_film
+
+    if len(options.players) > 1:
+        name = bundle.card.environment["name"]
+        raise ConfigError(f"a policy of the world {name!r} plays alone, not with {', '.join(options.players[1:])}")
+    if options.record:
+        check_format(options.record)
+    options.register_worlds(options.players[0], options.imports)
+    world = world_of(bundle, num_games=1)
+    try:
+        episode = Episode(world, likeliest(bundle), seed=options.seed)
+        with progress_on_stderr(options):
+            shown = watch_episode(episode, options.delay, keep=options.record is not None)
+            print(episode)
+    finally:
+        world.close()
+    if options.record:
+        write_film(options.record, iter(shown), fps=_FILM_FPS)
+    if options.json:
+        print_json({"return": episode.episode_return, "length": episode.length, "ended": episode.ended})
     return 0
 
 
 def _play_by_hand(options: argparse.Namespace) -> int:
     from envs.procgen import keyboard
 
+    if options.json:
+        raise ConfigError("--json prints how a game of agents ended; leave it out with --human")
     world, _, game = options.players[0].rpartition("/")
     if len(options.players) > 1 or world != "procgen":
         raise ConfigError(f"--human plays one game of Procgen, not {' '.join(options.players)}; e.g. procgen/coinrun --human")
@@ -127,13 +211,17 @@ def _play_by_hand(options: argparse.Namespace) -> int:
 
 
 def run_serve(options: argparse.Namespace) -> int:
-    """`procsnake serve`: on gunicorn, or where that can't run on waitress."""
-    from serve import processes
+    """Run `procsnake serve`: in worker processes under gunicorn, or in this process where gunicorn can't run."""
+    from serve import logs, processes
     from serve.server import bind, url_of, warm_up
 
+    logs.configure(as_json=options.log_json)
+    shown = _read_secrets(options)
     forks = processes.can_fork()
     if options.workers > 1 and not forks:
         raise ConfigError(f"--workers {options.workers} needs gunicorn and a system that can fork; leave it away")
+    if not options.no_games:
+        make_place_for(options.database.removeprefix(_SQLITE))
     with bind(options.host, options.port) as listener:
         if forks:
             processes.share_metrics()
@@ -141,32 +229,44 @@ def run_serve(options: argparse.Namespace) -> int:
         warm_up({})
         names = processes.in_child(lambda: list(_ready(options))) if forks else []
         served = {} if forks else _ready(options)
-        print(f"serving {', '.join(names or served)} at {url_of(listener)} (Ctrl-C stops)", flush=True)
+        for notice in shown:
+            print(notice, file=sys.stderr, flush=True)
+        url = url_of(listener)
+        text = f"serving {', '.join(names or served)} at {url} (Ctrl-C stops)"
+        if not options.no_games and options.database.startswith(_SQLITE):
+            text += f"\ngames are kept in {options.database.removeprefix(_SQLITE)}"
         if forks:
+            processes.announce(url, text)
             processes.run(lambda: _make_app(options, _ready(options), _store(options)), listener, workers=options.workers)
         else:
-            _run_here(_make_app(options, served, _store(options)), listener)
+            _run_here(_make_app(options, served, _store(options)), listener, text)
     return 0
 
 
 def _ready(options: argparse.Namespace) -> dict[str, Any]:
     """The agents by name, warm. Whatever is wrong with the options is said here."""
-    from serve.game_archive import GameArchive
+    from serve.archive.reader import GameArchive
     from serve.server import warm_up
 
-    GameArchive(options.database).close()
+    archive = GameArchive(options.database)
+    if not options.no_games:
+        archive.check()
+    archive.close()
     served = _served(options)
     _make_app(options, served)
     warm_up(served)
     return served
 
 
-def _run_here(app: Any, listener: Any) -> None:
+def _run_here(app: Any, listener: Any, text: str) -> None:
     from serve.arena import GAMES
     from serve.server import Server
 
     try:
-        Server(app, listener).run()
+        server = Server(app, listener)
+        server.open()
+        server.announce(text)
+        server.run()
     finally:
         if app.extensions[GAMES] is not None:
             app.extensions[GAMES].close()
@@ -175,22 +275,23 @@ def _run_here(app: Any, listener: Any) -> None:
 def _served(options: argparse.Namespace) -> dict[str, Any]:
     """The agents by name."""
     import agents
+    from agents.registry import split_name
 
     served: dict[str, Any] = {}
     for text in options.agents:
-        name, is_named, path = text.partition("=")
-        agent = agents.make(path if is_named else text)
-        name = name if is_named else agent.name.replace("+", "-")
+        given, spec = split_name(text)
+        agent = agents.make(spec)
+        name = given or agent.name.replace("+", "-")
         if name in served:
-            raise ConfigError(f"two snakes are called {name!r}; give one another name: {name}-2={path if is_named else text}")
+            raise ConfigError(f"two snakes are called {name!r}; give one another name: {name}-2={spec}")
         served[name] = agent
     return served
 
 
 def _make_app(options: argparse.Namespace, served: dict[str, Any], store: Any = None) -> Any:
+    from envs.common.cores import usable_cores
     from serve.arena import create_app
-    from serve.cores import usable_cores
-    from serve.look import Look
+    from serve.customizations import Look
     from serve.viewer import Access
 
     chosen = {name: {part: _chosen(getattr(options, part), part, name, served) for part in LOOK_PARTS} for name in served}
@@ -201,6 +302,7 @@ def _make_app(options: argparse.Namespace, served: dict[str, Any], store: Any = 
         access=Access(options.viewer_token),
         secret=options.secret,
         rate_limit=options.rate_limit,
+        max_think_ms=options.max_think_ms,
         cores=max(1, usable_cores() // options.workers),
     )
 
@@ -218,7 +320,7 @@ def _chosen(values: list[str], part: str, snake: str, served: dict[str, Any]) ->
 
 
 def _store(options: argparse.Namespace) -> Any:
-    from serve.games import GameStore
+    from serve.archive.store import GameStore
 
     if options.no_games:
         return None
@@ -226,8 +328,8 @@ def _store(options: argparse.Namespace) -> Any:
 
 
 def run_games(options: argparse.Namespace) -> int:
-    """`procsnake games`."""
-    from serve.game_archive import GameArchive, GamesUnavailableError
+    """Run `procsnake games`. Returns the exit code."""
+    from serve.archive.reader import GameArchive, GamesUnavailableError
 
     archive = GameArchive(options.database)
     if not archive.exists:
@@ -236,22 +338,19 @@ def run_games(options: argparse.Namespace) -> int:
         )
     if options.action == "export":
         count = sum(1 for _ in archive.export(options.directory, snake=options.snake))
-        print(f"{count} games exported to {options.directory}")
+        if options.json:
+            print_json({"games": count, "directory": options.directory})
+        else:
+            print(f"{count} games exported to {options.directory}")
+        return 0
+    if options.json:
+        print_json([game for game in archive.every_game() if options.snake in (None, game["snake"])])
         return 0
     for game in archive.every_game():
         if options.snake in (None, game["snake"]):
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(game["started"]))
-            how = game["result"] or ("being played" if game["ended"] is None else "over")
-            print(f"{when}  {game['snake']:<16.16} {how:<12} {game['turns']:>5} turns  {game['cause'] or '':<20} {game['id']}")
+            over = "check" if game["is_check"] else game["result"] or "over"
+            how = "being played" if game["ended"] is None else over
+            snake, game_id = printable(game["snake"]), printable(game["id"])
+            print(f"{when}  {snake:<16.16} {how:<12} {game['turns']:>5} turns  {game['cause'] or '':<20} {game_id}")
     return 0
-
-
-def watch(referee: Any, delay: float) -> None:
-    """Draw a referee's game as it is played."""
-    from envs.battlesnake.render.ansi import draw
-
-    frames = referee.play()
-    draw_all((draw(frame.state, 0, names=referee.names, color=sys.stdout.isatty()) for frame in frames), delay)
-    result = referee.result
-    ending = "a draw" if result.winner is None else f"{result.winner} wins"
-    print(f"{ending} after {result.turns} turns")

@@ -1,71 +1,89 @@
-"""The machine's cores, shared out among the agents that think at the same time."""
+"""Shares the machine's cores among the games whose agents think at the same time."""
 
 from __future__ import annotations
 
-import heapq
 import itertools
-import math
-import os
 import threading
 import time
-from pathlib import Path
+from dataclasses import dataclass, field
 
 _LAST_CALL_S = 0.06
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+@dataclass(eq=False)
+class Call:
+    """A call that thinks or waits for a core. It should be done at `until`, by `time.monotonic()`."""
+
+    due: float
+    game: object
+    until: float = 0.0
+    may_begin: threading.Event = field(default_factory=threading.Event)
 
 
 class Cores:
     """Lets `count` calls run at a time, the most urgent first, and tells each how long it may take.
 
-    Twenty searches that run at once on two cores all end late and none has seen anything of its core's caches; one after the
-    other, each with a tenth of the time, they search as much and end when they should. A call that comes alone gets all of it.
-    One that still waits 60 ms before it is due runs beside the others: games with seconds a move must not cost others a turn.
+    Twenty searches that run at once on two cores would all end late, and none would profit from its core's caches. One after
+    the other, each with a tenth of the time, they search as much and end in time. A call that comes alone gets all of the
+    time.
+
+    Each game gets the same part of the time, however many calls it makes; its second call comes after everybody's first. If
+    the cores are taken for so long that a game would lose its part, its call runs beside the others, with at most twice
+    `count` calls at a time. So does any call that still waits 60 ms before it is due.
     """
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._running = 0
         self._order = itertools.count()
-        self._waiting: list[tuple[float, int, threading.Event]] = []
+        self._running: list[Call] = []
+        self._waiting: list[tuple[int, float, int, Call]] = []
         self._lock = threading.Lock()
 
-    def enter(self, due: float) -> float:
-        """Wait for a core; the `time.monotonic()` until which to think. To be followed by `leave`."""
+    def enter(self, due: float, *, game: object = None) -> Call:
+        """Wait for a core. The returned call says until when to think; give it to `leave` afterwards.
+
+        Each call without a `game` counts as a game of its own.
+        """
+        call = Call(due, object() if game is None else game)
         with self._lock:
-            if self._running < self.count:
-                self._running += 1
-                return self._share(due)
-            place = (due, next(self._order), threading.Event())
-            heapq.heappush(self._waiting, place)
-        if not place[2].wait(max(0.0, due - _LAST_CALL_S - time.monotonic())):
+            others = sum(other.game == call.game for other in self._here())
+            if len(self._running) < self.count:
+                return self._begin(call, self.count)
+            if not others and self._would_wait_in_vain(call):
+                return self._begin(call, 2 * self.count)
+            self._waiting.append((others, due, next(self._order), call))
+            self._waiting.sort()
+        if not call.may_begin.wait(max(0.0, due - _LAST_CALL_S - time.monotonic())):
             with self._lock:
-                if place in self._waiting:
-                    self._waiting.remove(place)
-                    heapq.heapify(self._waiting)
-                    self._running += 1
-        with self._lock:
-            return self._share(due)
+                if not call.may_begin.is_set():
+                    self._waiting = [place for place in self._waiting if place[3] is not call]
+                    return self._begin(call, self.count)
+        return call
 
-    def leave(self) -> None:
-        """Give the core to whoever is due next."""
+    def leave(self, call: Call) -> None:
+        """Give the core to the call that is due next."""
         with self._lock:
-            if self._waiting and self._running <= self.count:
-                heapq.heappop(self._waiting)[2].set()
-            else:
-                self._running -= 1
+            self._running.remove(call)
+            if self._waiting and len(self._running) < self.count:
+                following = self._waiting.pop(0)[3]
+                self._begin(following, self.count)
+                following.may_begin.set()
 
-    def _share(self, due: float) -> float:
-        """The time that is left, divided by the rounds that everybody here takes together."""
+    def _begin(self, call: Call, slots: int) -> Call:
+        """The time that is left, divided by the rounds that all games here take together on so many slots."""
+        self._running.append(call)
         now = time.monotonic()
-        rounds = max(1.0, (self._running + len(self._waiting)) / self.count)
-        return now + (due - now) / rounds
+        call.until = now + (call.due - now) / self._rounds(slots)
+        return call
 
+    def _would_wait_in_vain(self, call: Call) -> bool:
+        """Whether the first core to be free comes too late for the call's part of the time, and there is room beside."""
+        now = time.monotonic()
+        part = (call.due - now) / self._rounds(self.count, newcomers=1)
+        return len(self._running) < 2 * self.count and min(other.until for other in self._running) > call.due - part
 
-def usable_cores() -> int:
-    """How many cores this process may keep busy: by its affinity and by its container's quota. At least 1."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        quota, period = _QUOTA.read_text().split()
-        return max(1, min(allowed, math.ceil(int(quota) / int(period))))
-    except (OSError, ValueError):
-        return max(1, allowed)
+    def _rounds(self, slots: int, *, newcomers: int = 0) -> float:
+        return max(1.0, (len({call.game for call in self._here()}) + newcomers) / slots)
+
+    def _here(self) -> list[Call]:
+        return self._running + [place[3] for place in self._waiting]

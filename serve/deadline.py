@@ -1,14 +1,15 @@
-"""An answer in time, whatever the agent does."""
+"""Gets an answer in time, whatever the agent does."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from concurrent.futures import wait as wait_for
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,54 +17,95 @@ from agents.agent import Agent, Decision
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import State, head_cell, step_offset
 from envs.battlesnake.webhook import Turn
-from serve.cores import Cores, usable_cores
+from envs.common.cores import usable_cores
+from serve.cores import Cores
 from serve.margins import Margins
+from serve.stalls import stall_ms
 
 log = logging.getLogger(__name__)
 
 MIN_TIMEOUT_MS, MAX_TIMEOUT_MS = 100, 10_000
+MAX_THINK_MS = 1000
+"""How long one call may think by default.
+
+A bound is needed because strangers choose a game's time-out, and cores are shared.
+"""
 _GRACE_S = 0.02
 
 
-class Decider:
-    """Asks an agent for a move, waits no longer than the game allows, and answers for it if it fails.
+class LastWord(Protocol):
+    """Something that answers in time even if this thread doesn't get to it: the event loop."""
 
-    An answer is due at the game's time-out, limited to 100..10 000 ms, counted from the request's arrival, less the margin
-    that `Margins` has learned of this game (half of the time-out at most). The agent is told to be done 20 ms earlier, and
-    earlier still while more agents think than there are `cores`. If it raises or overruns, or if `max_concurrent` earlier
-    calls are still running (an agent that hangs can't be stopped, only left behind), the answer is `safest_move`.
+    def at(self, due: float, move: int) -> None:
+        """Have this move answered at `due` by `time.monotonic()`, unless the answer has been claimed by then."""
+
+    def claim(self) -> bool:
+        """Whether the answer is still ours to give. If so, nobody else gives it from now on."""
+
+
+class Decider:
+    """Asks an agent for a move, waits no longer than the game allows, and answers in its place if it fails.
+
+    An answer is due at the game's time-out, limited to 100..10 000 ms and counted from the request's arrival, less a margin.
+    The margin is what `Margins` has learned of this game, plus the time that this process has lately been kept from running
+    (`stall_ms`), and at most half of the time-out. In any case an answer is due after `max_think_ms`.
+
+    The agent is told to be done 20 ms and half of that stall earlier, and still earlier while more games think than there are
+    `cores`. The answer is `safest_move` if the agent raises or takes too long, or if `max_concurrent` earlier calls are still
+    running: an agent that hangs can't be stopped, only left behind.
     """
 
-    def __init__(self, agent: Agent, *, cores: Cores | None = None, max_concurrent: int = 8) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        cores: Cores | None = None,
+        max_concurrent: int = 8,
+        max_think_ms: float = MAX_THINK_MS,
+        stall_ms: Callable[[], float] = stall_ms,
+    ) -> None:
         self.agent, self.margins = agent, Margins()
+        self._max_think_ms, self._stall_ms = max_think_ms, stall_ms
         self._cores = cores or Cores(usable_cores())
         self._pool = ThreadPoolExecutor(max_concurrent, thread_name_prefix="agent")
         self._free = threading.BoundedSemaphore(max_concurrent)
 
-    def decide(self, turn: Turn, *, arrived: float | None = None, reported: Any = None) -> Decision:
-        """The agent's decision, or the safest move with the reason in `note["fallback"]`.
+    def decide(
+        self, turn: Turn, *, arrived: float | None = None, reported: Any = None, last_word: LastWord | None = None
+    ) -> Decision:
+        """Return the agent's decision, or the safest move with the reason in `note["fallback"]`.
 
-        `arrived`: when the request did, by `time.monotonic()`; `reported`: the engine's `you.latency`, whatever it is.
+        `arrived` is when the request arrived, by `time.monotonic()`. `reported` is the engine's `you.latency`, whatever it is.
+        `last_word` gets the safest move, to answer with when time is up; if it has answered, that move is the decision.
         """
         arrived = time.monotonic() if arrived is None else arrived
         game = turn.game_id, turn.ids[turn.you]
         timeout_ms = min(MAX_TIMEOUT_MS, max(MIN_TIMEOUT_MS, turn.timeout_ms))
-        margin_ms = min(self.margins.margin_ms(game, turn.number, reported), timeout_ms / 2)
-        decision = self._decide_by(arrived + (timeout_ms - margin_ms) / 1000, turn, f"{timeout_ms - margin_ms:.0f} ms")
+        learned_ms = min(self.margins.margin_ms(game, turn.number, reported), timeout_ms / 2)
+        margin_ms = min(learned_ms + self._stall_ms(), timeout_ms / 2)
+        budget_ms = min(timeout_ms - margin_ms, self._max_think_ms)
+        due = arrived + budget_ms / 1000
+        if last_word is not None:
+            last_word.at(due, safest_move(turn.state, turn.you))
+        # What makes our answer late makes the agent late, too, and its move is worth more than the safest.
+        enough = due - _GRACE_S - (margin_ms - learned_ms) / 2000
+        decision = self._decide_by(due, enough, turn, f"{budget_ms:.0f} ms")
+        if last_word is not None and not last_word.claim() and "fallback" not in decision.note:
+            decision = self._fall_back(turn, f"no answer within {budget_ms:.0f} ms")
         self.margins.answered(game, turn.number, 1000 * (time.monotonic() - arrived))
         return decision
 
-    def _decide_by(self, due: float, turn: Turn, budget: str) -> Decision:
-        enough = self._cores.enter(due - _GRACE_S)
+    def _decide_by(self, due: float, enough: float, turn: Turn, budget: str) -> Decision:
+        place = self._cores.enter(enough, game=turn.game_id)
         try:
             if not self._free.acquire(blocking=False):
                 return self._fall_back(turn, "all of its calls are still running")
-            call = self._pool.submit(self.agent.act, turn.state, turn.you, enough)
+            call = self._pool.submit(self.agent.act, turn.state, turn.you, place.until)
             call.add_done_callback(lambda _: self._free.release())
             # Whoever overruns its share of a core keeps its own game waiting, not the others'.
-            wait_for([call], enough + _GRACE_S - time.monotonic())
+            wait_for([call], place.until + _GRACE_S - time.monotonic())
         finally:
-            self._cores.leave()
+            self._cores.leave(place)
         return self._answer(call, turn, due, budget)
 
     def _answer(self, call: Future[Decision], turn: Turn, due: float, budget: str) -> Decision:
@@ -72,7 +114,7 @@ class Decider:
         except FutureTimeoutError:
             return self._fall_back(turn, f"no answer within {budget}")
         if error is not None:
-            log.error("agent %s failed in game %r, turn %d", self.agent.name, turn.game_id, turn.number, exc_info=error)
+            log.error("agent %s failed, turn %d", self.agent.name, turn.number, exc_info=error, extra={"game": turn.game_id})
             return self._fall_back(turn, type(error).__name__)
         decision = call.result()
         if not _is_a_move(decision):
@@ -80,7 +122,7 @@ class Decider:
         return decision
 
     def _fall_back(self, turn: Turn, why: str) -> Decision:
-        log.warning("answering for agent %s in game %r, turn %d: %s", self.agent.name, turn.game_id, turn.number, why)
+        log.warning("answering for agent %s, turn %d: %s", self.agent.name, turn.number, why, extra={"game": turn.game_id})
         return Decision(safest_move(turn.state, turn.you), note={"fallback": why})
 
 
@@ -89,7 +131,7 @@ def _is_a_move(decision: object) -> bool:
 
 
 def safest_move(state: State, you: int) -> int:
-    """Of the moves that are not certain death, the one whose cell has the most free neighbours; the first of equals."""
+    """Return the move whose cell has the most free neighbours, among those that are not certain death; the first of equals."""
     arrays, rules = state.arrays, state.rules
     safe = safe_moves(state, np.array([0]), np.array([you]))[0]
     head = int(head_cell(arrays, 0, you))

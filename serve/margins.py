@@ -1,4 +1,4 @@
-"""How long before a game's time-out an answer must leave, learned from what the engine reports."""
+"""Learns from the engine's reports how long before a game's time-out an answer must leave."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ class _Memory:
 
 
 class Margins:
-    """A margin for each game, in milliseconds: 80 until something is known of it.
+    """The margin of each game, in milliseconds. It is 80 until something is known of the game.
 
-    An engine tells with each turn how long our last answer took by its clock; less what it took by ours, that is the network
-    and whatever waits before and after us: the overhead. The margin is 70 ms + 1.5 x its slowly sinking peak. Reports
-    are a stranger's word: what is no plausible number is ignored (so is "0", which stands for the first turn and, in the
-    arena, for a time-out), and whatever they say the margin stays within 40..250 ms.
+    With each turn an engine reports how long our last answer took by its clock. The overhead is that time less the time by our
+    own clock: it is the network, and whatever waits before and after us. The margin is 70 ms + 1.5 x the overhead's slowly
+    sinking peak. Strangers make the reports, so a report that is no plausible number is ignored; so is "0", which stands for
+    the first turn and, in the arena, for a time-out. Whatever is reported, the margin stays within 40..250 ms.
 
-    Remembers `max_games` games, each until nobody has asked for `max_idle_s` seconds. `clock` counts seconds, never back.
+    `max_games` games are remembered, each until nobody has asked for it for `max_idle_s` seconds. `clock` counts seconds,
+    never back.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Margins:
         return len(self._games)
 
     def margin_ms(self, game: tuple[str, str], turn: int, reported: Any) -> float:
-        """The margin for an answer on `turn`; `reported` is the engine's `you.latency` of this request, unread."""
+        """Return the margin for an answer on `turn`. `reported` is the engine's `you.latency` of this request, unchecked."""
         latency = _milliseconds(reported)
         with self._lock:
             memory = self._games.get(game)
@@ -59,7 +60,7 @@ class Margins:
             return min(MAX_MS, max(MIN_MS, _JITTER_MS + _SAFETY * memory.overhead_ms))
 
     def answered(self, game: tuple[str, str], turn: int, took_ms: float) -> None:
-        """Note how long an answer took by our clock, from the request's arrival on."""
+        """Note how long an answer took by our clock since the request's arrival, in milliseconds."""
         now = self._clock()
         with self._lock:
             memory = self._games.setdefault(game, _Memory(turn, took_ms, now))

@@ -1,31 +1,34 @@
-"""`procsnake match`: one game, watched in the terminal or in the browser, or only told."""
+"""The command `procsnake match`: one game, shown in the terminal or in the browser, or only its result."""
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+import time
 import webbrowser
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from envs.command_line import add_game_options, at_least, game_settings
-from envs.errors import ConfigError
+from envs.common.command_line import add_game_options, add_json, at_least, game_settings, print_json, progress_on_stderr
+from envs.common.errors import ConfigError
+from serve.watching import tell_ending, watch
 
 MATCH_HELP = """\
 A player is the name of a built-in agent or a champion, a run folder, a policy bundle, a file of rules, or the URL of any
-Battlesnake server.
+Battlesnake server; NAME=PLAYER gives it another name.
 
 examples:
-  procsnake match flood greedy alphabeta mcts                 who wins, and how everybody fared
-  procsnake match flood my_rule.py+flood --watch              in the terminal
+  procsnake match flood greedy alphabeta mcts                 # who wins, and how everybody fared
+  procsnake match flood my_rule.py+flood --watch              # in the terminal
+  procsnake match me=http://127.0.0.1:8000 flood --map royale --shrinkEveryNTurns 10 --hazardDamagePerTurn 30
   procsnake match champion-standard flood flood flood --browser
 """
 
 
 def add_match(parser: argparse.ArgumentParser) -> None:
-    """Add its options."""
-    parser.add_argument("players", nargs="+", help="two to sixteen players, or one for a solo game")
+    """Add the command's options."""
+    parser.add_argument("players", nargs="+", metavar="PLAYER", help="two to sixteen players, or one for a solo game")
+    add_json(parser)
     parser.add_argument("--watch", action="store_true", help="draw the game in the terminal")
     parser.add_argument("--browser", action="store_true", help="show it in the browser, turn by turn; Ctrl-C ends the show")
     parser.add_argument("--delay", type=float, default=0.12, help="seconds between two turns that are watched")
@@ -35,36 +38,44 @@ def add_match(parser: argparse.ArgumentParser) -> None:
 
 
 def run_match(options: argparse.Namespace) -> int:
-    """`procsnake match`."""
-    import agents
-
-    seats = [player if "://" in player else agents.make(player) for player in options.players]
+    """Run `procsnake match`. Returns the exit code."""
+    if options.json and options.browser:
+        raise ConfigError("--json prints how the game ended; leave out --browser, which shows it until Ctrl-C")
     if options.browser:
-        return _in_the_browser(options, seats)
-    referee = _referee(options, seats)
-    if options.watch:
-        from serve.commands import watch
-
-        watch(referee, options.delay)
-    else:
-        for _ in referee.play():
-            pass
-        _tell(referee)
+        return _in_the_browser(options)
+    referee = make_referee(options)
+    with progress_on_stderr(options):
+        if options.watch:
+            watch(referee, options.delay)
+        else:
+            for _ in referee.play():
+                pass
+            _tell(referee)
+    if options.json:
+        print_json(as_json(referee))
     return 0
 
 
-def _referee(options: argparse.Namespace, seats: Sequence[Any], **more: Any) -> Any:
-    from agents.referee import Referee
+def make_referee(options: argparse.Namespace) -> Any:
+    """Return the `Referee` of the game that the options describe."""
+    import agents
+    from agents.evaluation.referee import Referee
+    from agents.registry import split_name
 
+    players = [split_name(player) for player in options.players]
+    given = [name for name, _ in players]
+    twice = next((name for name in given if name and given.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"two players are called {twice!r}; give one another name")
     return Referee(
-        seats,
+        [player if "://" in player else agents.make(player) for _, player in players],
+        names=given,
         settings=game_settings(options),
         width=options.width,
         height=options.height,
         seed=options.seed,
         timeout_ms=options.timeout,
         recording=options.record,
-        **more,
     )
 
 
@@ -76,39 +87,57 @@ def _tell(referee: Any) -> None:
         fate = CAUSE_NAMES[result.causes[slot]]
         how = f"{fate} on turn {a.death_turn[0, slot]}" if fate else "alive"
         print(f"{name:<24} {how:<32} length {a.length[0, slot]:>3}, {a.food_eaten[0, slot]} eaten")
-    print(f"{'a draw' if result.winner is None else f'{result.winner} wins'} after {result.turns} turns")
+    tell_ending(referee)
 
 
-def _in_the_browser(options: argparse.Namespace, seats: list[Any]) -> int:
-    """The first local agent plays from behind a server of ours, whose viewer shows its games as they are played."""
-    import time
+def as_json(referee: Any) -> dict[str, Any]:
+    """Return how the game ended: the winner (None for a draw), the number of turns, and each snake's result."""
+    from envs.battlesnake.state import CAUSE_NAMES
 
-    from agents.referee import Referee
-    from serve.arena import create_app
-    from serve.games import GameStore
+    result, a = referee.result, referee.state.arrays
+    snakes = [
+        {
+            "name": name,
+            "cause": CAUSE_NAMES[result.causes[slot]] or None,
+            "death_turn": int(a.death_turn[0, slot]) if CAUSE_NAMES[result.causes[slot]] else None,
+            "length": int(a.length[0, slot]),
+            "food_eaten": int(a.food_eaten[0, slot]),
+            "failures": referee.failures.get(slot, []),
+        }
+        for slot, name in enumerate(referee.names)
+    ]
+    return {"winner": result.winner, "turns": int(result.turns), "snakes": snakes}
+
+
+def _in_the_browser(options: argparse.Namespace) -> int:
+    """The viewer shows the game as the referee knows it: whole, with what every agent here thought."""
+    from flask import Flask, redirect
+
+    from serve.request_body import MAX_BODY_BYTES
     from serve.server import running, warm_up
+    from serve.viewer import viewer_blueprint
+    from serve.viewer.hosted_game import HostedGame
 
-    slot = next((k for k, seat in enumerate(seats) if not isinstance(seat, str)), None)
-    if slot is None:
-        raise ConfigError("the browser shows games from a local player's point of view, but all are behind URLs; try --watch")
-    agent = seats[slot]
-    names = Referee(seats).names
-    warm_up({agent.name: agent})
     with tempfile.TemporaryDirectory() as scratch:
-        store = GameStore(f"sqlite:///{Path(scratch) / 'games.db'}")
-        with running(create_app({"match": agent}, store=store)) as url:
-            seats[slot] = url
-            print(f"the game is shown at {url} (Ctrl-C ends the show)", flush=True)
-            webbrowser.open(url)
-            referee = _referee(options, seats, names=names)
+        options.record = options.record or str(Path(scratch) / "game.jsonl")
+        referee = make_referee(options)
+        warm_up({seat.name: seat for seat in referee.seats if not isinstance(seat, str)})
+        game = HostedGame(referee, options.record)
+        app = Flask("procsnake", static_folder=None)
+        app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+        app.register_blueprint(viewer_blueprint(game))
+        app.get("/")(lambda: redirect(game.path))
+        frames = game.play()
+        next(frames)
+        with running(app) as url:
+            print(f"the game is shown at {url}{game.path} (Ctrl-C ends the show)", flush=True)
+            webbrowser.open(f"{url}{game.path}")
             try:
-                for _ in referee.play():
+                for _ in frames:
                     time.sleep(options.delay)
                 _tell(referee)
                 while True:
                     time.sleep(1)
             except KeyboardInterrupt:
                 print()
-            finally:
-                store.close()
     return 0

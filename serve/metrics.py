@@ -1,4 +1,4 @@
-"""What a server counts of itself, for Prometheus.
+"""The figures that a server counts, for Prometheus.
 
 With several worker processes and `PROMETHEUS_MULTIPROC_DIR` set, `/metrics` sums over them.
 """
@@ -17,10 +17,12 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.35, 0.4, 0.
 class Metrics:
     """The counters of one application.
 
-    `procsnake_move_seconds{snake}`: from a request's arrival to the decision. `procsnake_moves_total{snake, by}`: decisions by
-    the "agent" or, in its stead, by the "watchdog". `procsnake_games_total{snake, event}`: /start and /end received.
-    `procsnake_requests_total{endpoint, status}`: all answers. `procsnake_unsaved_turns`, `procsnake_lost_turns`: turns that
-    wait for the database, and that couldn't be recorded. `process_*`: memory, time and files of a lone process.
+    * `procsnake_move_seconds{snake}`: the time from a request's arrival to the decision.
+    * `procsnake_moves_total{snake, by}`: decisions by the "agent" or, in its place, by the "watchdog".
+    * `procsnake_games_total{snake, event}`: how often /start and /end were received.
+    * `procsnake_requests_total{endpoint, status}`: all answers.
+    * `procsnake_unsaved_turns`, `procsnake_lost_turns`: turns that wait for the database, and turns that couldn't be recorded.
+    * `process_*`: memory, time and files, if there is only one process.
     """
 
     def __init__(self) -> None:
@@ -28,39 +30,49 @@ class Metrics:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
         self._registry = CollectorRegistry()
-        here = {"registry": self._registry}
         self._seconds = Histogram(
-            "procsnake_move_seconds", "Seconds from a request's arrival to our decision.", ["snake"], buckets=_BUCKETS, **here
+            "procsnake_move_seconds",
+            "Seconds from a request's arrival to our decision.",
+            ["snake"],
+            buckets=_BUCKETS,
+            registry=self._registry,
         )
-        self._moves = Counter("procsnake_moves", "Decisions, by the agent or by the watchdog.", ["snake", "by"], **here)
-        self._games = Counter("procsnake_games", "Calls of /start and /end.", ["snake", "event"], **here)
-        self._requests = Counter("procsnake_requests", "Answers, by endpoint and HTTP status.", ["endpoint", "status"], **here)
-        gauge = {"multiprocess_mode": "livesum", **here}
-        self._unsaved = Gauge("procsnake_unsaved_turns", "Turns that wait for the database.", **gauge)
-        self._lost = Gauge("procsnake_lost_turns", "Turns that could not be recorded.", **gauge)
+        self._moves = Counter(
+            "procsnake_moves", "Decisions, by the agent or by the watchdog.", ["snake", "by"], registry=self._registry
+        )
+        self._games = Counter("procsnake_games", "Calls of /start and /end.", ["snake", "event"], registry=self._registry)
+        self._requests = Counter(
+            "procsnake_requests", "Answers, by endpoint and HTTP status.", ["endpoint", "status"], registry=self._registry
+        )
+        self._unsaved = Gauge(
+            "procsnake_unsaved_turns", "Turns that wait for the database.", multiprocess_mode="livesum", registry=self._registry
+        )
+        self._lost = Gauge(
+            "procsnake_lost_turns", "Turns that could not be recorded.", multiprocess_mode="livesum", registry=self._registry
+        )
         if SHARED_FOLDER not in os.environ:
             ProcessCollector(registry=self._registry)
 
     def moved(self, snake: str, decision: Decision, seconds: float) -> None:
-        """A decision was made, `seconds` after its request arrived."""
+        """Count a decision that was made `seconds` after its request arrived."""
         self._seconds.labels(snake).observe(seconds)
         self._moves.labels(snake, "watchdog" if "fallback" in decision.note else "agent").inc()
 
     def game(self, snake: str, event: str) -> None:
-        """`/start` or `/end` (`event`) was called."""
+        """Count a call of `/start` or `/end` (`event`)."""
         self._games.labels(snake, event).inc()
 
     def answered(self, endpoint: str, status: int) -> None:
-        """A request was answered."""
+        """Count a request that was answered."""
         self._requests.labels(endpoint, status).inc()
 
     def queue(self, waiting: int, lost: int) -> None:
-        """How the database keeps up."""
+        """Note how many turns wait for the database, and how many were lost."""
         self._unsaved.set(waiting)
         self._lost.set(lost)
 
     def exposition(self) -> bytes:
-        """Everything in Prometheus' text format."""
+        """Return everything in Prometheus' text format."""
         from prometheus_client import CollectorRegistry, generate_latest
         from prometheus_client.multiprocess import MultiProcessCollector
 

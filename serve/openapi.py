@@ -1,7 +1,7 @@
-"""What a snake of ours answers, as an OpenAPI 3.1 document: the Battlesnake API v1 with the limits of `read_move_request`.
+"""Describes what our snakes answer, as an OpenAPI 3.1 document: the Battlesnake API v1 with the limits of `read_move_request`.
 
-A schema can't say that `you` must be alive or that a body's parts must hang together, so a request that fits may still get
-400; never a 5xx. Source of the fields: docs.battlesnake.com/api.
+A schema can't say that `you` must be alive, or that a body's parts must hang together. So a request that fits the schema may
+still get 400, but never a 5xx. Source of the fields: docs.battlesnake.com/api.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from envs.battlesnake.settings import MAP_IDS, RULESETS
 from envs.battlesnake.state import FULL_HEALTH, MAX_SIDE, MAX_SNAKES, MIN_SIDE, MOVE_NAMES
+from envs.battlesnake.webhook import MOST_SIDE
 
 Schema = dict[str, Any]
 
@@ -18,7 +19,7 @@ MAX_TEXT, MAX_SHOUT = 256, 256
 
 
 def document() -> dict[str, Any]:
-    """The document. Its paths are relative to where it is served, so that a secret in them stays one."""
+    """Return the document. Its paths are relative to where it is served, so that it doesn't reveal a secret path."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -50,7 +51,10 @@ def _call(name: str, summary: str, answer: str, *, takes_body: bool = False) -> 
     if takes_body:
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": _ref("Request")}}}
         answers["400"] = _answer("The body is no game, or `you` can't be asked. Says why.", "Error")
-        answers["413"] = _answer("The body is larger than 2 MiB.", "Error")
+        answers["403"] = _answer("The request comes from a web page.", "Error")
+        answers["413"] = _answer(
+            "Beside equal hazards, the body is larger than 256 KiB or holds more than 10 240 values.", "Error"
+        )
     return operation
 
 
@@ -67,38 +71,36 @@ def _schemas() -> dict[str, Schema]:
         "Game": _object(
             {
                 "id": _text(),
-                "ruleset": _object({"name": _any_text(examples=list(RULESETS)), "settings": _ref("Settings")}),
-                "map": _any_text(examples=["standard", *MAP_IDS][:5]),
-                "timeout": {
-                    **_whole(0, (1 << 31) - 1),
-                    "description": "Milliseconds for an answer, the way there and back included.",
+                "ruleset": {
+                    "description": "What isn't known here is read as standard.",
+                    "properties": {"name": {"examples": list(RULESETS)}, "settings": _ref("Settings")},
                 },
+                "map": {"examples": ["standard", *MAP_IDS][:5]},
+                "timeout": {"description": "Milliseconds for an answer, the way there and back included."},
                 "source": _any_text(),
             },
             required=["id"],
         ),
-        "Settings": _object(
-            {
-                "foodSpawnChance": _whole(0, 100),
-                "minimumFood": _whole(0, 625),
-                "hazardDamagePerTurn": _whole(-1000, 1000),
-                "royale": _object({"shrinkEveryNTurns": _whole(0, 1 << 30)}),
+        "Settings": {
+            "properties": {
+                **{name: _number() for name in ("foodSpawnChance", "minimumFood", "hazardDamagePerTurn")},
+                "royale": {"properties": {"shrinkEveryNTurns": _number()}},
             }
-        ),
+        },
         "Board": _object(
             {
-                "width": _whole(MIN_SIDE, MAX_SIDE),
-                "height": _whole(MIN_SIDE, MAX_SIDE),
+                "width": _side(),
+                "height": _side(),
                 "food": _points(),
                 "hazards": _points(),
-                "snakes": {"type": "array", "items": _ref("Snake"), "maxItems": MAX_SNAKES},
+                "snakes": {"type": "array", "items": _ref("Snake"), "maxItems": 4 * MAX_SNAKES},
             },
             required=["width", "height", "snakes"],
         ),
         "Snake": _object(
             {
                 "id": _text(),
-                "name": _text(),
+                "name": {"description": "No move depends on it; 256 characters are kept."},
                 "health": _whole(0, FULL_HEALTH),
                 "body": {**_points(), "description": "Head first."},
                 "latency": {
@@ -111,7 +113,7 @@ def _schemas() -> dict[str, Schema]:
             },
             required=["id", "health", "body"],
         ),
-        "Point": _object({"x": _whole(-MAX_SIDE, 2 * MAX_SIDE), "y": _whole(-MAX_SIDE, 2 * MAX_SIDE)}, required=["x", "y"]),
+        "Point": _object({axis: _whole(-MOST_SIDE, 2 * MOST_SIDE) for axis in ("x", "y")}, required=["x", "y"]),
         "Info": _object(
             {
                 "apiversion": {"const": "1"},
@@ -138,6 +140,16 @@ def _object(properties: dict[str, Schema], *, required: list[str] | None = None)
 
 def _whole(low: int, high: int) -> Schema:
     return {"type": "integer", "minimum": low, "maximum": high}
+
+
+def _side() -> Schema:
+    played = f"Agents play sides of {MIN_SIDE} to {MAX_SIDE}; elsewhere the answer is the safest move."
+    return {**_whole(1, MOST_SIDE), "description": played}
+
+
+def _number() -> Schema:
+    """A setting of the official program, which takes any integer."""
+    return {"description": "Read as the nearest integer that makes a difference; what is no integer as the usual one."}
 
 
 def _text() -> Schema:

@@ -1,7 +1,7 @@
-"""Listening in worker processes: gunicorn, for servers that run for months. A worker that dies is replaced.
+"""Serves from worker processes under gunicorn, for servers that run for months. A worker that dies is replaced.
 
-The master listens and forks; a worker makes its own agents and answers in threads. The master makes none: onnxruntime has
-threads of its own from its import on, and what is forked after that hangs.
+The master listens and forks. A worker makes its own agents and answers from an event loop (`serve.server`). The master makes
+no agents, because onnxruntime starts threads when it is imported, and a process that is forked after that hangs.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import os
 import shutil
 import socket
 import tempfile
-import threading
-import time
 import traceback
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -20,12 +18,11 @@ from typing import Any, NoReturn
 
 from flask import Flask
 
-from envs.errors import ConfigError, ProcsnakeError
-from serve.arena import ARRIVED, GAMES
+from envs.common.errors import ConfigError, ProcsnakeError
+from serve.arena import GAMES
+from serve.logs import gunicorn_logger
 from serve.metrics import SHARED_FOLDER
-from serve.server import THREADS
-
-_KEEP_ALIVE_S, _STOP_S = 60, 10
+from serve.server import STOP_S, Loop, say_when_answering
 
 
 def can_fork() -> bool:
@@ -34,16 +31,19 @@ def can_fork() -> bool:
 
 
 def share_metrics() -> str:
-    """Have the processes to come count together; the folder they do it in. Before anything is counted, or nothing is shared."""
+    """Have the processes that are started later count together, in the folder that is returned.
+
+    Call it before anything is counted; otherwise nothing is shared.
+    """
     if SHARED_FOLDER not in os.environ:
         os.environ[SHARED_FOLDER] = tempfile.mkdtemp(prefix="procsnake-metrics-")
     return os.environ[SHARED_FOLDER]
 
 
 def in_child(work: Callable[[], list[str]]) -> list[str]:
-    """What `work` returns, done in a child process, so that nothing it imports or starts is left here.
+    """Call `work` in a child process and return its result, so that nothing that it imports or starts is left in this process.
 
-    Raises `ConfigError` with the message of a `ProcsnakeError`, `SystemExit` if the child ends in any other way.
+    Raises `ConfigError` with the message of a `ProcsnakeError`, and `SystemExit` if the child ends in any other way.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -75,8 +75,18 @@ def _tell_parent(work: Callable[[], list[str]], writer: int) -> NoReturn:
         os._exit(0)
 
 
+def announce(url: str, text: str) -> None:
+    """Start a process that prints a line once the server that this process is about to run has answered, and then ends."""
+    parent = os.getpid()
+    if os.fork() == 0:
+        try:
+            say_when_answering(url, text, is_wanted=lambda: os.getppid() == parent)
+        finally:
+            os._exit(0)
+
+
 def run(make_app: Callable[[], Flask], listener: socket.socket, *, workers: int = 1) -> None:
-    """Serve on a bound socket, whose owner gunicorn becomes, until a signal ends it. `make_app` is called in each worker.
+    """Serve on a bound socket, which gunicorn takes over, until a signal ends it. Each worker calls `make_app`.
 
     Raises `SystemExit` at the end, as gunicorn does.
     """
@@ -100,14 +110,11 @@ def _settings(fd: int, workers: int, folder: str) -> dict[str, Any]:
         "bind": f"fd://{fd}",
         "workers": workers,
         "worker_class": _worker_class(),
-        "threads": THREADS,
-        "keepalive": _KEEP_ALIVE_S,
-        "graceful_timeout": _STOP_S,
-        "loglevel": "warning",
+        "graceful_timeout": STOP_S + 2,
+        "logger_class": gunicorn_logger(),
         "proc_name": "procsnake",
-        # Nothing else may steer the server, and nobody's word is taken for where a request came from.
+        # Nothing else may steer the server.
         "control_socket_disable": True,
-        "forwarded_allow_ips": "",
         "worker_exit": _close_games,
         "child_exit": _forget_worker,
         "on_exit": lambda _: shutil.rmtree(folder, ignore_errors=True),
@@ -115,36 +122,29 @@ def _settings(fd: int, workers: int, folder: str) -> dict[str, Any]:
 
 
 def _worker_class() -> type:
-    from gunicorn.workers.gthread import TConn, ThreadWorker
+    from gunicorn.workers.base import Worker as Base
 
-    class Worker(ThreadWorker):
-        """Tells the application when a request came: it may wait for a thread after that, and the game's clock runs."""
+    class Worker(Base):
+        """An event loop of ours under gunicorn's master, which is told that it lives."""
 
-        _now = threading.local()
+        def run(self) -> None:
+            self._loop = Loop(self.wsgi, on_beat=self._beat)
+            if not self.alive:
+                return
+            self._loop.run(sockets=[listener.sock for listener in self.sockets])
 
-        def enqueue_req(self, conn: TConn) -> None:
-            conn.queued = time.monotonic()
-            super().enqueue_req(conn)
+        def handle_exit(self, *_: Any) -> None:
+            self.alive = False
+            if (loop := getattr(self, "_loop", None)) is not None:
+                loop.stop()
 
-        def handle(self, conn: TConn) -> Any:
-            # A connection may be made long before anything is asked on it.
-            self._now.arrived = conn.queued if conn.wait_for_data(0) else None
-            stays = super().handle(conn)
-            if stays is False:
-                # The main loop would wait up to two seconds for a client that doesn't hang up, and take no requests meanwhile.
-                conn.close(graceful=True)
-                conn.close = lambda graceful=False: None
-            return stays
+        # What a terminal sends for Ctrl-C, and the master for it, ends a worker as gently as SIGTERM does.
+        handle_quit = handle_exit
 
-        def load_wsgi(self) -> None:
-            super().load_wsgi()
-            app, now = self.wsgi, self._now
-
-            def timed(environ: dict[str, Any], start: Any) -> Any:
-                environ[ARRIVED] = now.arrived
-                return app(environ, start)
-
-            self.wsgi = timed
+        def _beat(self) -> None:
+            self.notify()
+            if self.ppid != os.getppid():
+                self._loop.stop()
 
     return Worker
 

@@ -1,21 +1,27 @@
-"""How many requests a second one address may send."""
+"""Limits how many requests per second one address may send, and how many new games are kept."""
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
+from serve.logs import Seldom
 
-_MAX_ADDRESSES = 4096
+log = logging.getLogger(__name__)
+
+GAMES_PER_ADDRESS, GAMES_IN_ALL = (2.0, 100), (10.0, 500)
+"""How many new games are kept: (per second, at once), from one address and from all together."""
+_MAX_ADDRESSES, _MAX_GAMES = 4096, 8192
 
 
 class RateLimit:
     """A token bucket for each address: `per_second` requests on average, and after a pause `burst` at once (default: two
-    seconds' worth, at least 10).
+    seconds' worth, at least 10). Of one process: W workers allow up to W times as many (see `NewGames`).
 
     Knows the 4096 addresses that called last; one that was forgotten begins with a full bucket. Raises `ConfigError` for a
     rate that isn't positive. `clock` counts seconds, never back.
@@ -33,7 +39,7 @@ class RateLimit:
         return len(self._buckets)
 
     def allows(self, address: str) -> bool:
-        """Take a token from this address's bucket; whether there was one."""
+        """Take a token from this address's bucket, and return whether there was one."""
         now = self._clock()
         with self._lock:
             tokens, then = self._buckets.pop(address, (self._burst, now))
@@ -43,3 +49,33 @@ class RateLimit:
             if len(self._buckets) > _MAX_ADDRESSES:
                 self._buckets.popitem(last=False)
         return allowed
+
+
+class NewGames:
+    """Which games are kept. Games are begun by strangers, who need only make up a name: a rate bounds what they can fill.
+
+    A game beyond `GAMES_PER_ADDRESS` or `GAMES_IN_ALL` is played like any other, but none of its requests is kept.
+    Worker processes count for themselves, so W of them keep up to W times as many: divided among them, a rate would give a
+    caller who keeps one connection, which is one worker's, a part of what is promised. Remembers the 8192 games that were
+    asked about last. `clock` counts seconds, never back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seldom = Seldom(clock=clock)
+        self._of_address = RateLimit(GAMES_PER_ADDRESS[0], burst=GAMES_PER_ADDRESS[1], clock=clock)
+        self._of_all = RateLimit(GAMES_IN_ALL[0], burst=GAMES_IN_ALL[1], clock=clock)
+        self._games: OrderedDict[Hashable, bool] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def keeps(self, game: Hashable, address: str) -> bool:
+        """Whether the game is kept that a request from this address is about."""
+        with self._lock:
+            is_kept = self._games.pop(game, None)
+            if is_kept is None:
+                is_kept = self._of_address.allows(address) and self._of_all.allows("")
+                if not is_kept and self._seldom.allows("too fast"):
+                    log.warning("games begin too fast: some are played but not kept")
+            self._games[game] = is_kept
+            if len(self._games) > _MAX_GAMES:
+                self._games.popitem(last=False)
+        return is_kept

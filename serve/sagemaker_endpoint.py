@@ -1,22 +1,21 @@
 """A snake as a SageMaker endpoint: `GET /ping` and `POST /invocations` on port 8080 (`python -m serve.sagemaker_endpoint`).
 
-An endpoint has one address for everything, so what is called (info, start, move or end) comes beside the body, in the custom
-attributes that the caller sets. The platform stops a container with SIGTERM and kills it 30 s later.
+An endpoint has one address for everything. So the call's name (info, start, move or end) comes in the custom attributes that
+the caller sets. The platform stops a container with SIGTERM and kills it 30 s later.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from envs.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError
 
 PORT = 8080
 MODEL_FOLDER = "/opt/ml/model"
-"""Where SageMaker unpacks the model's archive: a bundle."""
+"""The folder into which SageMaker unpacks the model's archive, a bundle."""
 ATTRIBUTES = "HTTP_X_AMZN_SAGEMAKER_CUSTOM_ATTRIBUTES"
 _CALLS = {"info": ("GET", "/"), "start": ("POST", "/start"), "move": ("POST", "/move"), "end": ("POST", "/end")}
 
@@ -24,9 +23,9 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Endpoint:
-    """A snake's WSGI application behind an endpoint's two addresses; all others stay as they are.
+    """A snake's WSGI application behind an endpoint's two addresses. All other addresses stay as they are.
 
-    `/ping` is `/health`; `/invocations` is the call that the custom attributes name, `move` if they are empty.
+    `/ping` is `/health`. `/invocations` is the call that the custom attributes name, or `move` if they are empty.
     """
 
     def __init__(self, application: Wsgi) -> None:
@@ -43,19 +42,21 @@ class Endpoint:
 
 
 def main() -> int:
-    """Serve the model's bundle, or the agent that `PROCSNAKE_AGENT` names where there is none, until SIGTERM."""
+    """Serve the model's bundle until SIGTERM. Without a bundle, serve the agent that `PROCSNAKE_AGENT` names."""
     import agents
+    from serve import logs
     from serve.arena import create_app
     from serve.server import listen, warm_up
 
+    logs.configure()
     has_bundle = os.path.isfile(os.path.join(MODEL_FOLDER, "card.json"))
     agent = agents.make(MODEL_FOLDER if has_bundle else os.environ.get("PROCSNAKE_AGENT", "flood"))
     app = create_app(agent)
     app.wsgi_app = Endpoint(app.wsgi_app)  # type: ignore[method-assign]
     server = listen(app, host="0.0.0.0", port=int(os.environ.get("SAGEMAKER_BIND_TO_PORT", PORT)))
-    signal.signal(signal.SIGTERM, lambda *_: server.close())
     warm_up({agent.name: agent})
-    print(f"serving {agent.name} at {server.url}", flush=True)
+    server.open()
+    server.announce(f"serving {agent.name} at {server.url}")
     server.run()
     return 0
 

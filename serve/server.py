@@ -1,130 +1,196 @@
-"""Listening: the application on waitress in this process, warmed up before the first connection is taken.
+"""Serves the application with uvicorn in this process, warmed up before the first connection is taken.
 
-Waitress is a production WSGI server in pure Python: threads, keep-alive, bounded buffers, the same on every platform, and a
-library call that takes a socket we bound. It needs no fork. `serve.processes` has gunicorn for where there is one.
+Uvicorn is an event loop that reads requests as they trickle in. It runs on every platform and takes a socket that we bound.
+`serve.connections` limits what may arrive, `serve.front` gives requests to threads, and `serve.processes` runs all this in
+worker processes.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import itertools
 import logging
+import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
-import waitress
+import uvicorn
 from flask import Flask
-from waitress import wasyncore
-from waitress.channel import HTTPChannel
-from waitress.parser import HTTPRequestParser
-from waitress.task import WSGITask
 
 from agents.agent import Agent
+from agents.evaluation.connection import CALL_ERRORS, Connection
 from envs.battlesnake.plain import setup_board, state_from_board
 from envs.battlesnake.state import UP
 from envs.battlesnake.webhook import game_object, move_request, read_move_request
-from envs.errors import ProcsnakeError
-from serve.arena import ARRIVED
+from envs.common.errors import ProcsnakeError
+from serve.archive.outcome import cause_of_death
+from serve.connections import Connections, protocols
 from serve.deadline import safest_move
-from serve.game_outcome import cause_of_death
+from serve.front import Front
+from serve.logs import Seldom
 
 log = logging.getLogger(__name__)
 
-THREADS = 64
-"""Requests that are worked on at a time. Most of them only wait: for a core, or for an agent."""
+KEEP_ALIVE_S, STOP_S = 60, 8
+"""How long an idle connection is kept, and how long running requests may take once the server stops, in seconds."""
+_BACKLOG = 1024
+_TICK_S, _NAP_S, _ASK_S = 0.1, 0.02, 2.0
 _WARM_UP_S = 0.1
 ARENA_SIDES = (11, 7, 19)
 """Sides of the boards that are played online, the ladder's first."""
 
 
 class PortInUseError(ProcsnakeError):
-    """Somebody else listens there already, or the address is not ours to listen on."""
+    """Another program listens there already, or this machine may not listen on that address."""
+
+
+class Loop(uvicorn.Server):
+    """Uvicorn with our limits, for one application. It calls `on_beat` once per second, and leaves signals to its owner."""
+
+    def __init__(self, app: Flask, *, on_beat: Callable[[], None] | None = None) -> None:
+        self._front, self._on_beat = Front(app), on_beat
+        self._wake: Callable[[], object] | None = None
+        config = uvicorn.Config(
+            self._front,
+            **protocols(Connections()),
+            loop="asyncio",
+            interface="asgi3",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            # Nobody's word is taken for where a request came from.
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=STOP_S,
+            ws_max_size=1024,
+            ws_ping_interval=25,
+            callback_notify=self._beat,
+            timeout_notify=0,
+        )
+        super().__init__(config)
+
+    def stop(self) -> None:
+        """Take no more requests, answer the running ones, and end. Any thread and any signal handler may call this."""
+        self.should_exit = True
+        if (wake := self._wake) is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                wake()
+
+    async def main_loop(self) -> None:
+        stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+        self._wake = lambda: loop.call_soon_threadsafe(stopping.set)
+        for counter in itertools.count():
+            if await self.on_tick(counter):
+                return
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(stopping.wait(), _TICK_S)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        self._front.close()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def _beat(self) -> None:
+        if self._on_beat is not None:
+            self._on_beat()
 
 
 class Server:
-    """An application with a port of its own (`bind`): `url`, `run()` until interrupted, `close()`.
+    """An application with a port of its own (`bind`).
+
+    `run()` serves it at `url` until it is interrupted or `close()` is called.
 
     Until `open` or `run`, connections are refused, so there is time to warm up.
     """
 
     def __init__(self, app: Flask, listener: socket.socket) -> None:
         self._app, self._listener = app, listener
-        self._sockets: dict[int, Any] = {}
-        self._server: Any = None
+        self._loop: Loop | None = None
         self.port = int(self._listener.getsockname()[1])
         self.url = url_of(self._listener)
 
     def open(self) -> None:
-        """Take connections; `run` answers them. Raises `PortInUseError` if another program was faster."""
-        if self._server is not None:
+        """Begin to take connections, which `run` answers. Raises `PortInUseError` if another program was faster."""
+        if self._loop is not None:
             return
         try:
-            self._listener.listen()
+            self._listener.listen(_BACKLOG)
         except OSError as error:
             raise _port_error(error, *self._listener.getsockname()[:2]) from error
-        self._server = waitress.create_server(
-            self._app,
-            map=self._sockets,
-            sockets=[self._listener],
-            threads=THREADS,
-            ident=None,
-            channel_timeout=60,
-            # The application refuses what is too large in JSON; this bounds what is read to be refused.
-            max_request_body_size=2 * self._app.config["MAX_CONTENT_LENGTH"],
-            # Nobody's word is taken for anything; but that a proxy has been at work shows that a request isn't from here.
-            clear_untrusted_proxy_headers=False,
-        )
-        self._server.channel_class = _Channel
+        self._loop = Loop(self._app)
 
     def run(self) -> None:
-        """Serve until `close` or Ctrl-C."""
+        """Serve until `close`, SIGTERM or Ctrl-C. Running requests are answered first."""
         self.open()
-        try:
-            self._server.run()
-        finally:
-            wasyncore.close_all(self._sockets, ignore_all=True)
+        assert self._loop is not None
+        with _stopping(self._loop):
+            self._loop.run(sockets=[self._listener])
+
+    def announce(self, text: str) -> None:
+        """Print a line once `run` has answered a first request."""
+        threading.Thread(target=say_when_answering, args=(self.url, text), name="announcer", daemon=True).start()
 
     def close(self) -> None:
-        """Stop listening: requests under way are answered, then all connections are closed and `run` returns."""
-        if self._server is None:
+        """Stop listening. Running requests are answered; then all connections are closed, and `run` returns."""
+        if self._loop is None:
             self._listener.close()
-        elif self._sockets:
-            self._server.task_dispatcher.shutdown()
-            # Sockets belong to the thread that is in `run`.
-            self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._sockets, ignore_all=True))
+        else:
+            self._loop.stop()
 
 
-class _Request(HTTPRequestParser):
-    """A request that knows when it was complete: it may wait for a thread after that, and the game's clock runs."""
-
-    arrived: float | None = None
-
-    def received(self, data: bytes) -> int:
-        consumed = super().received(data)
-        if self.completed and self.arrived is None:
-            self.arrived = time.monotonic()
-        return consumed
-
-
-class _Task(WSGITask):
-    def get_environment(self) -> dict[str, Any]:
-        return {**super().get_environment(), ARRIVED: self.request.arrived}
+@contextmanager
+def _stopping(loop: Loop) -> Iterator[None]:
+    """Have the signals that end programs end this one in peace. Only the main thread hears signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: loop.stop()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-class _Channel(HTTPChannel):
-    parser_class, task_class = _Request, _Task
+logging.getLogger("uvicorn.error").addFilter(Seldom())
+
+
+def say_when_answering(url: str, text: str, *, is_wanted: Callable[[], bool] = lambda: True) -> None:
+    """Print a line once the server at `url` has answered a first request, unless the line is no longer wanted by then."""
+    while is_wanted():
+        if answers(url):
+            print(text, flush=True)
+            return
+        time.sleep(_NAP_S)
+
+
+def answers(url: str) -> bool:
+    """Whether a server of ours answers at `url`."""
+    connection = Connection(url)
+    try:
+        return connection.exchange("GET", "health", None, _ASK_S).status == 200
+    except CALL_ERRORS:
+        return False
+    finally:
+        connection.close()
 
 
 def listen(app: Flask, *, host: str = "127.0.0.1", port: int = 0) -> Server:
-    """Take a port for the application; port 0 is any free one. Raises `PortInUseError`."""
+    """Take a port for the application. Port 0 means any free one. Raises `PortInUseError`."""
     return Server(app, bind(host, port))
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket with this address that doesn't listen yet; port 0 is any free one. Raises `PortInUseError`."""
+    """Return a socket with this address that doesn't listen yet. Port 0 means any free one. Raises `PortInUseError`."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -142,7 +208,7 @@ def _port_error(error: Exception, host: str, port: int) -> PortInUseError:
 
 
 def url_of(listener: socket.socket) -> str:
-    """The URL that a socket's address has from here: "any address" is none that can be called."""
+    """Return a URL at which a socket's address can be called from here; the address that stands for "any" can't be called."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -150,7 +216,7 @@ def url_of(listener: socket.socket) -> str:
 
 @contextmanager
 def running(app: Flask) -> Iterator[str]:
-    """The application in a thread on a free port of this machine only; gives its URL."""
+    """Run the application in a thread, on a free port that only this machine can reach. Yields its URL."""
     server = listen(app)
     server.open()
     thread = threading.Thread(target=server.run, name="server", daemon=True)
@@ -163,7 +229,7 @@ def running(app: Flask) -> Iterator[str]:
 
 
 def warm_up(agents: Mapping[str, Agent]) -> None:
-    """Have every agent play one move, and answer once in its stead, so that no game waits for kernels to be compiled."""
+    """Have every agent play one move, and the watchdog answer once for it, so that no game waits for kernels to be compiled."""
     request = _opening(ARENA_SIDES[0])
     safest_move(read_move_request(request).state, 0)
     cause_of_death(request["board"], request["you"]["id"], [UP], ruleset="standard", hazard_damage=0)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import platform
+import pty
 import re
 import socket
+import struct
+import subprocess
+import sys
+import termios
 from pathlib import Path
 
 import numpy
@@ -34,7 +41,7 @@ def run(capsys, *arguments):
         (["trian"], "Did you mean 'train'"),
         (["train"], "one of the arguments"),
         (["train", "battlesnake-ppo", "--mintues", "3"], "train: unknown option '--mintues'. Did you mean '--minutes'"),
-        (["train", "battlesnake-ppo", "more"], "procsnake train: unexpected 'more'. See procsnake train --help"),
+        (["train", "battlesnake-ppo", "more"], "procsnake train: unexpected 'more'. See "),
         (["compare", "battlesnak"], "procsnake compare: unknown world 'battlesnak'. Did you mean 'battlesnake'"),
         (["train", "batlesnake-ppo"], "Did you mean 'battlesnake-ppo'"),
         (["train", "battlesnake-ppo", "--set", "env.name=battlesnak"], "Did you mean 'battlesnake'"),
@@ -49,6 +56,7 @@ def run(capsys, *arguments):
         (["evaluate", "flood", "--ruleset", "wraped"], "Did you mean 'wrapped'"),
         (["play", "flood", "ftp://x"], "is not the URL of a snake"),
         (["play", "flood", "http://127.0.0.1:9"], "no snake answers at http://127.0.0.1:9"),
+        (["serve", "flood", "--port", "70000"], "70000 is no port; ports go from 0, any free one, to 65535. See "),
         (["serve", "flood", "--color", "blue"], "color is 'blue'"),
         (["replay", "show", "/nowhere.jsonl"], "cannot read recording /nowhere.jsonl"),
         (["replay", "shw", "/nowhere.jsonl"], "Did you mean 'show'"),
@@ -131,3 +139,119 @@ def test_a_recorded_board_is_shown(capsys):
     code, out, _ = run(capsys, "replay", "show", RECORDING, "--turn", "3")
     assert code == 0
     assert out.startswith("╭ turn 3 ")
+
+
+def on_a_terminal(*arguments: str, columns: int, **environment: str) -> str:
+    """All that a command writes to a terminal of so many columns and 30 lines."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+    clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR")}
+    settings = clean | {"TERM": "xterm-256color", "COLORTERM": "truecolor", **environment}
+    command = [sys.executable, "-m", "procsnake", *arguments]
+    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=settings, cwd=ROOT) as child:
+        os.close(follower)
+        written = b""
+        try:
+            while piece := os.read(leader, 65536):
+                written += piece
+        except OSError:  # Linux's way of saying that nobody writes any more
+            pass
+        assert child.wait(60) == 0, written.decode()
+    os.close(leader)
+    return written.decode()
+
+
+SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""A terminal's escape sequence."""
+
+
+@pytest.mark.parametrize(("columns", "beside"), [(100, True), (50, False), (20, False)])
+def test_a_watched_game_fits_its_terminal(columns, beside):
+    """A line that is too long would be broken into two, and the next picture would be drawn a line too low."""
+    shown = on_a_terminal("replay", "show", RECORDING, "--delay", "0", columns=columns)
+    lines = [line for part in re.split(r"\x1b\[[0-9]*A|\r\n|\n|\r", shown) for line in [SEQUENCE.sub("", part)]]
+    assert max(map(len, lines)) <= columns
+    assert shown.count(" turn ") > 3
+    assert any("│  A " in line for line in lines) == beside
+
+
+def test_no_color_is_kept_to_on_a_terminal():
+    shown = on_a_terminal("replay", "show", RECORDING, "--delay", "0", columns=100, NO_COLOR="1")
+    assert "\x1b[38" not in shown
+    assert "\x1b[48" not in shown
+    assert "A▲" in shown or "A▶" in shown
+    assert "\x1b[38;2;" in on_a_terminal("replay", "show", RECORDING, "--turn", "3", "--delay", "0", columns=100)
+
+
+def test_ctrl_c_while_all_is_imported_is_one_line(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(procsnake, "build_parser", interrupted)
+    assert procsnake.main(["champions"]) == 130
+    assert capsys.readouterr().err == "\nprocsnake: stopped; nothing is left half-written\n"
+
+
+def test_nothing_slow_is_imported_before_ctrl_c_can_be_told():
+    """Importing the module itself, which no handler can surround, brings in the standard library and nothing else."""
+    code = "import sys; before = set(sys.modules); import procsnake; print(*sorted(set(sys.modules) - before - {'procsnake'}))"
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {name.partition(".")[0] for name in said.split()} <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("champions",),
+        ("match", "greedy", "flood", "--seed", "3"),
+        ("train", "--list"),
+        ("match", "greedy", "flood", "--seed", "3", "--watch", "--delay", "0"),
+        ("play", "greedy", "flood", "--seed", "3", "--delay", "0"),
+        ("evaluate", "greedy", "--against", "random", "--num-snakes", "2", "--games", "2"),
+        ("train", "battlesnake-ppo", "--help-keys"),
+        ("launch", "battlesnake-ppo", "--instances", "ml.c5.4xlarge", "--explain"),
+        ("tournament", "greedy", "random", "--games", "1", "--max-turns", "3"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_json_is_all_that_stands_on_stdout(capsys, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run(capsys, *arguments, "--json")
+    assert code == 0
+    assert json.loads(out)
+
+
+def test_a_match_in_json_agrees_with_what_is_told(capsys):
+    _, told, _ = run(capsys, "match", "greedy", "flood", "--seed", "3")
+    _, out, _ = run(capsys, "match", "greedy", "flood", "--seed", "3", "--json")
+    found = json.loads(out)
+    assert told.splitlines()[-1] == f"{found['winner']} wins after {found['turns']} turns"
+    for line, snake in zip(told.splitlines(), found["snakes"], strict=False):
+        assert snake["name"] in line
+        assert (snake["cause"] or "alive") in line
+
+
+def test_every_command_that_prints_figures_has_the_same_json_option():
+    """`serve` and `cluster` print none; `export aicrowd`, `onnx` and `submit` write files, `replay` shows boards."""
+    parsers = procsnake.build_parser()._subparsers._group_actions[0].choices
+    parsers |= {f"export {name}": one for name, one in parsers["export"]._subparsers._group_actions[0].choices.items()}
+    options = {name: one._option_string_actions.get("--json") for name, one in parsers.items()}
+    without = {"serve", "replay", "cluster", "export", "export aicrowd", "export onnx", "export submit"}
+    assert {name for name, option in options.items() if option is None} == without
+    assert len({option.help for option in options.values() if option}) == 1
+
+
+def test_kept_games_in_json(capsys, tmp_path):
+    from serve.archive.store import GameStore
+    from tests.serve.archive.played import play, tell_all
+
+    database, played = f"sqlite:///{tmp_path}/games.db", play(seed=1)
+    store = GameStore(database)
+    tell_all(store, "s", played, 0)
+    assert store.flush()
+    store.close()
+    code, out, _ = run(capsys, "games", "list", "--database", database, "--json")
+    (game,) = json.loads(out)
+    assert (code, game["id"], game["snake"]) == (0, played.game_id, "s")
+    code, out, _ = run(capsys, "games", "export", str(tmp_path / "games"), "--database", database, "--json")
+    assert (code, json.loads(out)) == (0, {"games": 1, "directory": str(tmp_path / "games")})

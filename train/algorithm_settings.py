@@ -1,4 +1,4 @@
-"""The settings of each algorithm: one dataclass each, one docstring a field, checked when they are made."""
+"""The settings of each algorithm: one dataclass per algorithm, one docstring per field. Values are checked when one is made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from train.schedule import Knots
 
 

@@ -1,4 +1,4 @@
-"""The algorithms by the name that an experiment gives. What they need is imported when the first one is asked for."""
+"""Makes algorithms by the name that an experiment gives. What an algorithm needs is imported when it is first made."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ _CONFIGS = {"ppo": "train.ppo:PPOConfig", "dqn": "train.dqn:DQNConfig", "apex": 
 
 
 def algorithm_config(experiment: Experiment) -> AlgorithmConfig:
-    """RLlib's configuration of a run; `.build_algo()` makes the algorithm."""
+    """Return RLlib's configuration of a run. Its `build_algo()` makes the algorithm."""
     module, _, name = _CONFIGS[experiment.algorithm].partition(":")
     return getattr(import_module(module), name).from_experiment(experiment)
 
 
 def build_algorithm(experiment: Experiment) -> Any:
-    """What a session drives: `train`, `policy_weights`, `save_to_path`, `restore_from_path`, `stop`, `fraction_done`.
+    """Make the algorithm of an experiment, for a session to drive.
 
-    Those of RLlib need a Ray that is running.
+    It has `train`, `policy_weights`, `save_to_path`, `restore_from_path`, `stop` and `fraction_done`. The algorithms of RLlib
+    need a running Ray.
     """
     if not experiment.uses_ray:
         module, _, name = _PLAIN[experiment.algorithm].partition(":")

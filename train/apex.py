@@ -1,8 +1,8 @@
-"""Distributed prioritised experience replay (Ape-X: Horgan et al. 2018, arXiv 1803.00933): configuration, env runner, replay
-shard and the learner's loop; targets, loss and learner are those of `train.dqn`.
+"""Distributed prioritised experience replay (Ape-X: Horgan et al. 2018, arXiv 1803.00933).
 
-Env runners push rollouts with first priorities straight to their replay shard, which draws batches for the learner and takes
-new priorities back. Nobody waits for anybody but to keep `replay_ratio`.
+This file has the configuration, the env runner, the replay shard and the learner's loop; targets, loss and learner are those of
+`train.dqn`. Env runners send rollouts with first priorities directly to their replay shard. The shard draws batches for the
+learner and gets new priorities back. All run at their own pace; they wait for each other only to keep `replay_ratio`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import ray
 import torch
+from ray.actor import ActorHandle
 from ray.exceptions import RayError
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
@@ -23,11 +24,11 @@ from ray.rllib.utils.actor_manager import FaultAwareApply, FaultTolerantActorMan
 from ray.rllib.utils.metrics import LEARNER_RESULTS, SYNCH_WORKER_WEIGHTS_TIMER, TIMERS, WEIGHTS_SEQ_NO
 
 from train.algorithm_settings import APEXSettings
-from train.batched_algorithm import LEARNER_SECONDS
 from train.dqn import DQN, DQNConfig
-from train.n_step import GOES_ON, TERMINATED, TRUNCATED, later, n_step_returns
-from train.q_runner import QRunner
-from train.replay_buffer import CELLS, STAMPS, ReplayBuffer, Rollout
+from train.rllib.batched_algorithm import LEARNER_SECONDS
+from train.rollouts.n_step import GOES_ON, TERMINATED, TRUNCATED, later, n_step_returns
+from train.rollouts.q_runner import QRunner
+from train.rollouts.replay_buffer import CELLS, STAMPS, ReplayBuffer, Rollout
 from train.schedule import value_at
 
 _PLAY, _SAMPLE = "play", "sample"
@@ -37,7 +38,9 @@ _PATIENCE = 0.01
 
 
 class APEXRunner(QRunner):
-    """Explores by its place on the ladder of epsilons, works out first priorities, and pushes rollouts to a replay shard."""
+    """Explores by its place on the ladder of epsilons, works out first priorities, and sends rollouts to a replay shard."""
+
+    config: APEXConfig
 
     def make_env(self) -> None:
         super().make_env()
@@ -49,7 +52,7 @@ class APEXRunner(QRunner):
         self._pushed: list[Any] = []
 
     def play_and_push(self, shards: list[Any], server: Any) -> Any:
-        """One rollout, with the newest weights, to this runner's shard; its metrics."""
+        """Play one rollout with the newest weights, and send it to this runner's shard. Returns the metrics."""
         try:
             state = ray.get(server.pull_if_newer.remote(self._weights_seq_no))
             if state is not None:
@@ -100,9 +103,10 @@ class APEXRunner(QRunner):
 
 
 def first_td_errors(grids: dict[str, np.ndarray], n_step: int, gamma: float) -> np.ndarray:
-    """float64 (T, R): |n-step return + discounted best value then - value of the action taken| of the first T of T + n steps.
+    """Return the n-step TD errors of the first T of T + n steps, float64 (T, R).
 
-    `grids`, each (T + n, R): `rewards`, `endings` (`train.n_step`), `taken` and `best` Q values, `final`: those of the last
+    An error is |n-step return + discounted best value then - value of the action taken|. `grids`, each (T + n, R), are
+    `rewards`, `endings` (`train.rollouts.n_step`), the Q values `taken` and `best`, and `final`, the best values of the last
     observations of truncated episodes.
     """
     length, rows = grids["rewards"].shape
@@ -117,12 +121,12 @@ def first_td_errors(grids: dict[str, np.ndarray], n_step: int, gamma: float) -> 
 
 
 def ladder_epsilons(count: int, base: float, exponent: float) -> np.ndarray:
-    """float64 (count,): base^(1 + exponent · i / (count - 1)), the first row's exploration to the last's (page 6)."""
+    """Return the epsilons of `count` rows, float64 (count,): base^(1 + exponent · i / (count - 1)) for row i (page 6)."""
     return base ** (1 + exponent * np.arange(count) / max(1, count - 1))
 
 
 class ReplayShard(FaultAwareApply):
-    """A part of the memory, in a process of its own: rings of every `num_replay_shards`-th env runner."""
+    """A part of the replay memory in a process of its own. It holds the rings of every `num_replay_shards`-th env runner."""
 
     def __init__(self, config: APEXConfig, shard: int) -> None:
         self.config, self._shards = config, config.num_replay_shards
@@ -132,60 +136,78 @@ class ReplayShard(FaultAwareApply):
         self._life = uuid.uuid4().hex
 
     def add(self, rollout: Rollout) -> None:
-        """Take in a rollout of an env runner of this shard."""
+        """Store a rollout of one of this shard's env runners."""
         rollout.worker //= self._shards
         self._replay.add(rollout)
 
     def sample(self, *, batch_size: int, num_batches: int, beta: float) -> tuple[str, float, list[dict[str, np.ndarray]]]:
-        """(This life of the shard, its mass of priorities, batches); no batches before its part of `learning_starts`."""
+        """Return (the name of this life of the shard, the sum of its priorities, batches).
+
+        There are no batches until the shard has its part of `learning_starts`.
+        """
         ready = self._replay.added * self._shards >= self.config.learning_starts and len(self._replay) > 0
         count = num_batches if ready else 0
         batches = [self._replay.sample(batch_size, beta=beta) for _ in range(count)]
         return self._life, self._replay.total_priority, batches
 
     def update_priorities(self, life: str, errors: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> None:
-        """Cells, stamps and TD errors of batches that were drawn in this life."""
+        """Set new priorities by the cells, stamps and TD errors of batches. Batches of another life are ignored."""
         if life == self._life:
             for cells, stamps, td_errors in errors:
                 self._replay.update_priorities(cells, stamps, td_errors)
 
 
 class APEXConfig(DQNConfig):
-    """RLlib's configuration with the fields of `APEXSettings`; `from_experiment` fills it in."""
+    """RLlib's configuration with the fields of `APEXSettings`. `from_experiment` fills it in."""
 
     settings_class = APEXSettings
     runner_class = APEXRunner
 
+    epsilon_base: float
+    epsilon_exponent: float
+    num_replay_shards: int
+    batches_per_request: int
+    weight_push_freq: int
+
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class or APEX)
         self.max_requests_in_flight_per_env_runner = _REQUESTS_IN_FLIGHT
-        self.min_time_s_per_iteration = _SECONDS_AN_ITERATION
+        self.reporting(min_time_s_per_iteration=_SECONDS_AN_ITERATION)
 
 
 class APEX(DQN):
-    """An RLlib `Algorithm`: the learner's loop, about a second an iteration. Needs one remote env runner at least.
+    """An RLlib `Algorithm`. It is the learner's loop; an iteration takes about a second.
 
-    Shards and env runners that die are restarted; a restarted shard begins with an empty memory.
+    It needs at least one remote env runner.
+
+    Shards and env runners that die are restarted. A restarted shard begins with an empty memory.
     """
 
+    config: APEXConfig
+
     @classmethod
-    def get_default_config(cls) -> AlgorithmConfig:
+    def get_default_config(cls) -> APEXConfig:
         return APEXConfig()
 
-    def setup(self, config: AlgorithmConfig) -> None:
+    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
         super().setup(config)
-        config = self.config
         # On the machines that learn, if the cluster has such: every batch goes from here to the learner.
-        near = config.custom_resources_per_learner
-        shard_class = ray.remote(num_cpus=0, max_restarts=-1, resources=near)(ReplayShard)
-        self._shard_actors = [shard_class.remote(config, k) for k in range(config.num_replay_shards)]
+        near = self.config.custom_resources_per_learner
+        # Untyped, because Ray's type of an actor says that it may also be the class itself.
+        shard_class: Any = ray.remote(ReplayShard).options(num_cpus=0, max_restarts=-1, resources=near)
+        self._shard_actors: list[ActorHandle] = [
+            shard_class.remote(self.config, k) for k in range(self.config.num_replay_shards)
+        ]
         self.shards = FaultTolerantActorManager(self._shard_actors, max_remote_requests_in_flight_per_actor=_REQUESTS_IN_FLIGHT)
-        server_class = ray.remote(num_cpus=0, max_restarts=-1, max_concurrency=16, resources=near)(EnvRunnerStateServer)
-        self._server = server_class.remote()
-        self._rng = np.random.default_rng(config.seed)
+        server_class: Any = ray.remote(EnvRunnerStateServer).options(
+            num_cpus=0, max_restarts=-1, max_concurrency=16, resources=near
+        )
+        self._server: ActorHandle = server_class.remote()
+        self._rng = np.random.default_rng(self.config.seed)
         self._masses: dict[int, float] = {}
         self._updates = self._restored_runners = self._restored_shards = 0
-        self._trained, self._steps_before_learning = 0, None
+        self._trained = 0
+        self._steps_before_learning: float | None = None
 
     def training_step(self) -> None:
         self._restored_shards += len(self._restore_shards())
@@ -257,7 +279,7 @@ class APEX(DQN):
         for patience in (0.0, _PATIENCE):
             results = self.shards.fetch_ready_async_reqs(tags=_SAMPLE, timeout_seconds=patience)
             if len(results):
-                return [(result.actor_id, result.get()) for result in results.ignore_errors()]
+                return [(result.actor_id, result.get()) for result in results.result_or_errors if result.ok]
         return []
 
     def _learn_all(self, shard: int, life: str, batches: list[dict[str, np.ndarray]]) -> None:

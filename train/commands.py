@@ -1,24 +1,42 @@
-"""`procsnake train`, `procsnake tune`, `procsnake report`."""
+"""The commands `procsnake train`, `tune`, `report` and `compare`."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from envs.command_line import INTERRUPTED, Commands, at_least
-from envs.errors import ConfigError
+from envs.common.command_line import (
+    INTERRUPTED,
+    Commands,
+    add_json,
+    at_least,
+    kept_at,
+    make_place_for,
+    print_json,
+    progress_on_stderr,
+    shell_command,
+)
+from envs.common.errors import ConfigError
 from train.cluster import commands as cluster_commands
 from train.sagemaker import commands as sagemaker_commands
 
 TRAIN_HELP = """\
 examples:
-  procsnake train --list                              what can be trained
-  procsnake train battlesnake-ppo                     three minutes of self-play on 11×11 with four snakes
+  procsnake train --list                              # what can be trained
+  procsnake train battlesnake-ppo --help-keys         # every key that --set takes, with its default and meaning
+  procsnake train battlesnake-ppo                     # three minutes of self-play on 11×11 with four snakes
   procsnake train battlesnake-ppo --minutes 30 --set ppo.learning_rate=3e-4 --set seed=1
-  procsnake train --resume runs/battlesnake-ppo-…     go on after Ctrl-C or a crash
-  procsnake train --config runs/…/config.yaml         the same run once more
-  procsnake train battlesnake-apex --cluster auto     on all machines of the Ray cluster that this one belongs to
+  procsnake train --resume runs/battlesnake-ppo-…     # go on after Ctrl-C or a crash
+  procsnake train --resume RUN --trust                # go on with a run that another machine made; this executes its code
+  procsnake train --config runs/…/config.yaml         # the same run once more
+  procsnake train battlesnake-apex --cluster auto     # on all machines of the Ray cluster that this one belongs to
 """
 TUNE_HELP = """\
 Each trial is an ordinary run folder. Values to try may also stand in the experiment's own tune section.
@@ -32,21 +50,21 @@ REPORT_HELP = """\
 Curves, causes of death, speed, configuration and versions in one file that needs no network. Each run writes it when it ends.
 
 examples:
-  procsnake report runs/battlesnake-ppo-…             write it anew, also while the run goes on
-  procsnake report runs/* --metrics win_rate_vs_random --out docs/trainers    several runs in one frame, seeds as one line
+  procsnake report runs/battlesnake-ppo-…             # write it anew, also while the run goes on
+  procsnake report runs/* --metrics win_rate_vs_random --out docs/trainers    # several runs in one frame, seeds as one line
 """
 COMPARE_HELP = """\
 The same board, reward and time for the SageMaker starter pack's DQN, DQN on one core and on all, APEX and PPO, one after the
 other. Finished seeds are not run again: the same command goes on where it was stopped.
 
 examples:
-  procsnake compare battlesnake --minutes 15 --seeds 3            four hours on a quiet machine
-  procsnake compare battlesnake --minutes 2 --seeds 1 --contenders mxnet-dqn,ppo --out comparisons/first
+  procsnake compare battlesnake --minutes 15 --seeds 3            # four hours on a quiet machine
+  procsnake compare battlesnake --minutes 2 --seeds 1 --contenders mxnet-dqn,ppo --out outputs/first
 """
 
 
 def add_commands(command: Commands) -> None:
-    """Add this floor's commands."""
+    """Add the commands of `train`."""
     _add_train(command("train", run_train, "Train an experiment, or continue a run.", TRAIN_HELP))
     _add_tune(command("tune", run_tune, "Search for better values of an experiment's keys.", TUNE_HELP))
     _add_report(command("report", run_report, "Write a run's report.html anew, or the curves of several runs.", REPORT_HELP))
@@ -62,13 +80,18 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--resume", metavar="RUN", help="folder of a run to continue")
     source.add_argument("--list", action="store_true", help="list the experiments")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
+    parser.add_argument("--help-keys", action="store_true", help="list every key that --set takes, and end")
     parser.add_argument("--minutes", type=float, help="short for --set budget.max_minutes=…")
+    add_json(parser)
     parser.add_argument("--runs", default="runs", help="where run folders are made (default: %(default)s)")
     parser.add_argument("--wandb", action="store_true", help="log to Weights & Biases, too")
+    trusted = "with --resume: go on with a run that this machine didn't make, and execute the code that it brings"
+    parser.add_argument("--trust", action="store_true", help=trusted)
     parser.add_argument("--cluster", metavar="ADDRESS", help="play and learn on this Ray cluster; auto: this machine's")
 
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
     parser.add_argument("experiment", help="name of an experiment, or a YAML file")
     parser.add_argument("--search", action="append", default=[], metavar="KEY=SPACE", help="low..high, low..high:log or a,b,c")
     parser.add_argument("--scheduler", help="random, asha or pbt: short for --set tune.scheduler=…")
@@ -82,81 +105,144 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folders", metavar="RUN", nargs="+", help="folder of a run; several: their curves in one frame")
+    add_json(parser)
     several = parser.add_argument_group("of several runs")
     several.add_argument("--metrics", help="columns of progress.csv, with commas (default: return, length, win rate)")
-    several.add_argument("--out", default="curves", help="where .html and .png are written (default: %(default)s)")
+    several.add_argument("--out", default=kept_at("curves"), help="where .html and .png are written (default: %(default)s)")
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
     parser.add_argument("world", choices=("battlesnake",), help="what is played")
     parser.add_argument("--minutes", type=float, default=15.0, help="minutes of training each (default: %(default)s)")
     parser.add_argument("--seeds", type=at_least(1), default=3, help="trainings of each (default: %(default)s)")
-    parser.add_argument("--out", default="comparisons/battlesnake", help="folder of runs and results (default: %(default)s)")
+    parser.add_argument(
+        "--out", default=kept_at("comparisons/battlesnake"), help="folder of runs and results (default: %(default)s)"
+    )
     parser.add_argument("--contenders", help="names with commas (default: mxnet-dqn,dqn-1,dqn-all,apex,ppo; also mxnet-own)")
 
 
 def run_train(options: argparse.Namespace) -> int:
-    """`procsnake train`."""
-    from train.config import Experiment, list_experiments
+    """Run `procsnake train`. Returns the exit code."""
+    from train.config import Experiment
 
     if options.list:
-        print("\n".join(list_experiments()))
-        return 0
+        return _list_experiments(options)
     overrides = options.set + ([f"budget.max_minutes={options.minutes}"] if options.minutes is not None else [])
     if options.resume and overrides:
         raise ConfigError("--resume goes on with the run's own config; --set and --minutes are for a new run")
+    if options.trust and not options.resume:
+        raise ConfigError("--trust is for --resume; an experiment that you name is run as it is")
     experiment = None if options.resume else Experiment.load(options.config or options.experiment, overrides)
-    result = train_and_tell(experiment, options.runs, options.resume, wandb=options.wandb, cluster=options.cluster)
+    if options.help_keys:
+        return _tell_keys(experiment, options)
+    more = {"wandb": options.wandb, "cluster": options.cluster, "trust": options.trust}
+    with progress_on_stderr(options):
+        result = train_and_tell(experiment, options.runs, options.resume, **more)
+    if options.json:
+        print_json(asdict(result))
     return 0 if result.finished else INTERRUPTED
 
 
-def train_and_tell(experiment: Any, runs: str, resume: str | None, *, wandb: bool = False, cluster: str | None = None) -> Any:
-    """Train or resume, and say where run, policy and report lie. Returns the `RunResult`."""
+def _list_experiments(options: argparse.Namespace) -> int:
+    from train.config import Experiment, list_experiments
+    from train.experiment_keys import about
+
+    rows = [{"name": name, "algorithm": Experiment.load(name).algorithm, "about": about(name)} for name in list_experiments()]
+    if options.json:
+        print_json(rows)
+        return 0
+    for row in rows:
+        print(f"{row['name']}  ({row['algorithm']})")
+        print(textwrap.fill(row["about"], 110, initial_indent="    ", subsequent_indent="    "))
+    print(f"\nkeys of one, to be changed by --set: {shell_command('train', rows[0]['name'], '--help-keys')}")
+    return 0
+
+
+def _tell_keys(experiment: Any, options: argparse.Namespace) -> int:
+    from train.experiment_keys import keys, table
+
+    if experiment is None:
+        raise ConfigError("--help-keys tells the keys of a new run; name an experiment or --config in place of --resume")
+    found = keys(experiment)
+    print_json([asdict(key) for key in found]) if options.json else print(table(found))
+    return 0
+
+
+def train_and_tell(experiment: Any, runs: str, resume: str | None, **options: Any) -> Any:
+    """Train or resume, then say where run, policy and report lie. `options` are those of `train`. Returns the `RunResult`."""
     from train.run import train
 
-    command = "procsnake " + " ".join(sys.argv[1:])
-    result = train(experiment, runs_dir=runs, resume=resume, command=command, wandb=wandb, cluster=cluster)
+    result = train(experiment, runs_dir=runs, resume=resume, command=_without_places(sys.argv[1:]), **options)
     if result.finished:
         print(f"run: {result.path}\npolicy: {result.bundle}\nreport: {result.path / 'report.html'}")
     return result
 
 
+def _without_places(words: Sequence[str]) -> str:
+    """A command as a policy's card notes it: without what holds on this machine only, as where its runs lie."""
+    places = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    for option in ("--runs", "--cluster"):
+        places.add_argument(option)
+    places.add_argument("--wandb", action="store_true")
+    _, kept = places.parse_known_args(words)
+    return shlex.join(["procsnake", *(Path(word).name if Path(word).is_absolute() else word for word in kept)])
+
+
 def run_tune(options: argparse.Namespace) -> int:
-    """`procsnake tune`."""
+    """Run `procsnake tune`. Returns the exit code."""
     from train.config import Experiment
-    from train.tune import table, tune
+    from train.tuning.tune import table, tune
 
     short = {f"tune.{name}": getattr(options, name) for name in ("scheduler", "metric", "trials", "concurrent")}
     short["budget.max_minutes"] = options.minutes
     overrides = options.set + [f"{key}={value}" for key, value in short.items() if value is not None]
     experiment = Experiment.load(options.experiment, overrides).search(options.search)
-    result = tune(experiment, runs_dir=options.runs)
+    with progress_on_stderr(options):
+        result = tune(experiment, runs_dir=options.runs)
+    if options.json:
+        print_json(asdict(result))
+        return 0
     print(f"\n{table(result, experiment.tune.metric)}\n\nsearch: {result.path}\nbest experiment: {result.best_config}")
-    print(f"train it: procsnake train --config {result.best_config}")
+    print(f"train it: {shell_command('train', '--config', result.best_config)}")
     return 0
 
 
 def run_report(options: argparse.Namespace) -> int:
-    """`procsnake report`."""
-    from train.report import write_report
+    """Run `procsnake report`. Returns the exit code."""
+    from train.runs.report import write_report
 
-    if len(options.run_folders) == 1:
-        print(f"written: {write_report(options.run_folders[0])}")
-        return 0
-    from train.curves import write_curves
-
-    write_curves(options.run_folders, options.out, options.metrics.split(",") if options.metrics else ())
-    print(f"written: {options.out}.html, {options.out}.png")
+    with progress_on_stderr(options):
+        if len(options.run_folders) == 1:
+            written = [write_report(options.run_folders[0])]
+        else:
+            written = _write_curves(options)
+    print_json({"written": written}) if options.json else print(f"written: {', '.join(map(str, written))}")
     return 0
 
 
-def run_compare(options: argparse.Namespace) -> int:
-    """`procsnake compare`."""
-    from train.compare import USUAL, compare, rows_of
+def _write_curves(options: argparse.Namespace) -> list[Path]:
+    from train.runs.curves import write_curves
 
+    make_place_for(options.out)
+    write_curves(options.run_folders, options.out, options.metrics.split(",") if options.metrics else ())
+    return [Path(f"{options.out}.html"), Path(f"{options.out}.png")]
+
+
+def run_compare(options: argparse.Namespace) -> int:
+    """Run `procsnake compare`. Returns the exit code."""
+    from train.comparison.compare import USUAL, compare, rows_of
+
+    # The trainings are processes of their own; what they would lack is said before the first one.
+    import_module("torch")
     names = options.contenders.split(",") if options.contenders else USUAL
-    found = compare(minutes=options.minutes, seeds=options.seeds, out=options.out, contenders=names)
+    make_place_for(options.out)
+    with progress_on_stderr(options):
+        found = compare(minutes=options.minutes, seeds=options.seeds, out=options.out, contenders=names)
     heads, rows = rows_of(found)
+    if options.json:
+        print_json([dict(zip(heads, row, strict=True)) for row in rows])
+        return 0
     for row in rows:
         print(f"\n{row[0]}")
         print("\n".join(f"  {head:<40} {cell}" for head, cell in zip(heads[1:], row[1:], strict=True)))

@@ -1,4 +1,4 @@
-"""What a training run is, as typed dataclasses over YAML: `Experiment.load("battlesnake-ppo")`."""
+"""Describes a training run, as typed dataclasses that are read from YAML: `Experiment.load("battlesnake-ppo")`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.bounded import MAX_YAML_BYTES, parse_yaml, read_text
+from envs.common.command_line import shell_command
+from envs.common.errors import ConfigError, UnknownNameError
 from train.algorithm_settings import APEXSettings, DQNSettings, ImitationSettings, MXNetDQNSettings, PPOSettings, require
 from train.cluster.scale import Local, Scale
 
@@ -75,7 +75,7 @@ class Checkpoints:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Games that measure the policy during training (`train.evaluation`). They train nothing and use up no budget."""
+    """Games that measure the policy during training (`train.runs.evaluation`). They train nothing and use up no budget."""
 
     every_minutes: float | None = None
     """Minutes of training between two evaluations."""
@@ -110,7 +110,7 @@ class Stop:
 
 @dataclass(frozen=True, kw_only=True)
 class Tune:
-    """A search for better values of the experiment's keys: what `procsnake tune` does (`train.tune`)."""
+    """A search for better values of the experiment's keys: what `procsnake tune` does (`train.tuning.tune`)."""
 
     search: dict[str, Any] = field(default_factory=dict)
     """From key to what is tried: "low..high", "low..high:log", "a,b,c" or a list. A range of whole numbers stays whole."""
@@ -188,22 +188,22 @@ class Experiment:
 
     @property
     def settings(self) -> PPOSettings | DQNSettings | APEXSettings | MXNetDQNSettings | ImitationSettings:
-        """Those of the algorithm."""
+        """The settings of the experiment's algorithm."""
         return getattr(self, self.algorithm)
 
     @property
     def uses_ray(self) -> bool:
-        """False for the algorithms that are one plain process."""
+        """Whether the algorithm needs Ray. Those that don't are one plain process."""
         return self.algorithm not in ("mxnet_dqn", "imitation")
 
     @property
     def is_recurrent(self) -> bool:
-        """True if the policy has a memory."""
+        """Whether the policy has a memory."""
         return isinstance(self.settings, PPOSettings) and self.settings.lstm_units > 0
 
     @property
     def policy_network(self) -> NetworkSettings:
-        """What is exported, and what torch trains: `network`, with heads for Q values where the algorithm needs them."""
+        """The network that torch trains and that is exported: `network`, with Q heads if the algorithm needs them."""
         settings = self.settings
         if isinstance(settings, ImitationSettings):
             return self.network
@@ -228,15 +228,15 @@ class Experiment:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Experiment:
-        """Build from plain values; raises like `load`."""
+        """Make an experiment from plain values. Raises what `load` raises."""
         return _convert(data, cls, "")
 
     def override(self, overrides: Iterable[str]) -> Experiment:
-        """With other values, given as to `load`; raises like it."""
+        """Return the experiment with other values, in the form that `load` takes. Raises what `load` raises."""
         return self.from_dict(_override(self.to_dict(), overrides))
 
     def search(self, spaces: Iterable[str]) -> Experiment:
-        """With "dotted.key=space" added to `tune.search`. Raises `ConfigError` for what isn't of that form."""
+        """Return the experiment with "dotted.key=space" added to `tune.search`. Raises `ConfigError` for any other form."""
         added = {}
         for text in spaces:
             key, equals, space = text.partition("=")
@@ -246,23 +246,25 @@ class Experiment:
         return dataclasses.replace(self, tune=dataclasses.replace(self.tune, search={**self.tune.search, **added}))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values from which `from_dict` makes an equal experiment."""
+        """Return plain values from which `from_dict` makes an equal experiment."""
         return dataclasses.asdict(self)
 
 
 def list_experiments() -> list[str]:
-    """Names of the experiments that ship with procsnake, sorted."""
+    """Return the names of the experiments that come with procsnake, sorted."""
     return sorted(path.stem for path in EXPERIMENTS.glob("*.yaml"))
 
 
 def experiment_text(name_or_path: str | Path) -> str:
-    """The YAML of an experiment, by name or path. Raises `UnknownNameError` or `ConfigError` if there is none."""
+    """Return the YAML of an experiment, by name or path. Raises `UnknownNameError` or `ConfigError` if there is none."""
     path = _path(name_or_path)
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path, MAX_YAML_BYTES)
     except FileNotFoundError as error:
-        raise ConfigError(f"there is no experiment file {path}. List the built-in ones: procsnake train --list") from error
-    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"there is no experiment file {path}. List the built-in ones: {shell_command('train', '--list')}"
+        ) from error
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path} can't be read as YAML: {' '.join(str(error).split())}") from error
 
 
@@ -278,9 +280,9 @@ def _path(name_or_path: str | Path) -> Path:
 def _read(name_or_path: str | Path) -> dict[str, Any]:
     path, text = _path(name_or_path), experiment_text(name_or_path)
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} can't be read as YAML: {' '.join(str(error).split())}") from error
+        data = parse_yaml(text)
+    except ValueError as error:
+        raise ConfigError(f"{path} can't be read as YAML: {error}") from error
     if not isinstance(data, dict):
         raise ConfigError(f"{path} holds {type(data).__name__}; an experiment is a mapping of keys to values")
     # A run's config.yaml is an experiment with a note of what it ran on.
@@ -294,9 +296,9 @@ def _override(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
         if not equals or not key:
             raise ConfigError(f"override {override!r} is not of the form key=value, e.g. ppo.learning_rate=3e-4")
         try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"override {override!r}: the value is not YAML ({' '.join(str(error).split())})") from error
+            value = parse_yaml(text)
+        except ValueError as error:
+            raise ConfigError(f"override {override!r}: the value is not YAML ({error})") from error
         *parents, last = key.split(".")
         section = data
         for depth, parent in enumerate(parents, 1):

@@ -1,8 +1,8 @@
-"""Deep Q-learning (Mnih et al. 2015) with what Rainbow (Hessel et al. 2018, arXiv 1710.02298) gathers: double, dueling,
-n-step, prioritised, distributional and noisy, each by its own setting: configuration, iteration, targets and loss.
+"""Deep Q-learning (Mnih et al. 2015): configuration, iteration, targets and loss.
 
-`train.q_runner` plays, `train.replay_buffer` remembers, `agents.networks.q_network` is the network;
-`train.algorithm_settings.DQNSettings` lists the settings.
+It has the extensions that Rainbow gathers (Hessel et al. 2018, arXiv 1710.02298), each with its own setting: double, dueling,
+n-step, prioritised, distributional and noisy. `train.rollouts.q_runner` plays, `train.rollouts.replay_buffer` remembers,
+`agents.networks.q_network` is the network, and `train.algorithm_settings.DQNSettings` lists the settings.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ from ray.rllib.utils.numpy import convert_to_numpy
 
 from agents.networks.q_network import q_values
 from train.algorithm_settings import DQNSettings, QSettings
-from train.allocator import keep_freed_memory
-from train.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm, configure
 from train.config import Experiment
-from train.fragment import Fragment
-from train.modules import ATOMS, NEXT_ATOMS, TARGET_ATOMS, QModule, mask_logits
-from train.q_runner import QRunner
-from train.replay_buffer import CELLS, DISCOUNTS, NEXT_ACTION_MASK, STAMPS, WEIGHTS, ReplayBuffer, Rollout
-from train.schedule import value_at
-from train.threads import ThreadTuner
+from train.rllib.allocator import keep_freed_memory
+from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm, configure
+from train.rllib.batched_config import BatchedConfig
+from train.rllib.modules import ATOMS, NEXT_ATOMS, TARGET_ATOMS, QModule, mask_logits
+from train.rllib.threads import ThreadTuner
+from train.rollouts.fragment import Fragment
+from train.rollouts.q_runner import QRunner
+from train.rollouts.replay_buffer import CELLS, DISCOUNTS, NEXT_ACTION_MASK, STAMPS, WEIGHTS, ReplayBuffer, Rollout
+from train.schedule import Knots, value_at
 
 _SECONDS_BETWEEN_TUNING = 0.5
 
 
-class DQNConfig(AlgorithmConfig):
-    """RLlib's configuration with the fields of `DQNSettings`; `from_experiment` fills it in.
+class DQNConfig(BatchedConfig):
+    """RLlib's configuration with the fields of `DQNSettings`. `from_experiment` fills it in.
 
     `gamma`, `train_batch_size` and `rollout_fragment_length` (for `num_steps`) are RLlib's own fields.
     """
@@ -53,37 +54,53 @@ class DQNConfig(AlgorithmConfig):
     settings_class: type[QSettings] = DQNSettings
     runner_class = QRunner
 
+    learning_rate: float | Knots
+    adam_epsilon: float
+    epsilon: float | Knots
+    n_step: int
+    replay_ratio: float
+    replay_capacity: int
+    learning_starts: int
+    double_q: bool
+    priority_alpha: float
+    priority_beta: float | Knots
+    target_update_freq: int
+    tau: float
+
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class or DQN)
         self._take(self.settings_class())
 
     @classmethod
     def from_experiment(cls, experiment: Experiment) -> DQNConfig:
-        """The configuration of a run."""
-        config = cls()
-        configure(config, experiment, runner_class=cls.runner_class, module_class=QModule, learner_class=DQNLearner)
-        config._take(experiment.settings)
+        """Return the configuration of a run."""
+        config, settings = cls(), getattr(experiment, cls.settings_class.section)
+        configure(config, experiment, settings, runner_class=cls.runner_class, module_class=QModule, learner_class=DQNLearner)
+        config._take(settings)
         return config
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         return RLModuleSpec(module_class=QModule)
 
-    def _take(self, settings: Any) -> None:
+    def _take(self, settings: QSettings) -> None:
         for name, value in asdict(settings).items():
             setattr(self, name, value)
 
 
 class DQN(BatchedAlgorithm):
-    """An RLlib `Algorithm`: each iteration plays one rollout on every env runner and makes the updates that are then due.
+    """An RLlib `Algorithm`. Each iteration plays one rollout on every env runner, then makes the updates that are due.
 
-    The memory is no part of checkpoints: a restored algorithm fills it up to `learning_starts` before it goes on learning.
+    Checkpoints don't hold the replay memory. A restored algorithm fills it up to `learning_starts` before it continues to
+    learn.
     """
 
+    config: DQNConfig
+
     @classmethod
-    def get_default_config(cls) -> AlgorithmConfig:
+    def get_default_config(cls) -> DQNConfig:
         return DQNConfig()
 
-    def setup(self, config: AlgorithmConfig) -> None:
+    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
         super().setup(config)
         self.replay = ReplayBuffer.of(self.config, num_rings=max(1, self.config.num_env_runners))
         self._updates_due = 0.0
@@ -107,7 +124,7 @@ class DQN(BatchedAlgorithm):
                 self.replay.update_priorities(batch[CELLS], batch[STAMPS], self._learn(batch, steps))
             with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
                 self.env_runner_group.sync_weights(
-                    from_worker_or_learner_group=self.learner_group, policies={DEFAULT_MODULE_ID}, inference_only=True
+                    from_worker_or_learner_group=self.learner_group, policies=[DEFAULT_MODULE_ID], inference_only=True
                 )
         self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, window=1)
 
@@ -133,7 +150,9 @@ def _play_one(runner: QRunner, epsilon: float) -> tuple[Rollout, Any]:
 
 
 class DQNLearner(TorchLearner):
-    """One step of Adam a batch; the target network follows every `target_update_freq` steps."""
+    """Makes one step of Adam per batch. The target network follows every `target_update_freq` steps."""
+
+    config: DQNConfig
 
     def build(self) -> None:
         keep_freed_memory()
@@ -168,8 +187,13 @@ class DQNLearner(TorchLearner):
             for module in self._q_modules():
                 follow(module.target, module.network, tau=self.config.tau)
 
+    def _q_module(self, module_id: str) -> QModule:
+        module = self.module[module_id].unwrapped()
+        assert isinstance(module, QModule)
+        return module
+
     def _q_modules(self) -> list[QModule]:
-        return [module.unwrapped() for module in self.module.values()]
+        return [self._q_module(module_id) for module_id, _ in self.module.items()]
 
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         return {**super().get_state(*args, **kwargs), "updates": self._updates}
@@ -179,11 +203,11 @@ class DQNLearner(TorchLearner):
         self._updates = state.get("updates", self._updates)
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: DQNConfig, batch: dict[str, Any], fwd_out: dict[str, Any]
+        self, *, module_id: str, config: AlgorithmConfig, batch: dict[str, Any], fwd_out: dict[str, Any]
     ) -> torch.Tensor:
-        network = self.module[module_id].unwrapped().network
+        network = self._q_module(module_id).network
         chosen = q_values(fwd_out[ATOMS], network.support).gather(1, batch[Columns.ACTIONS][:, None]).squeeze(1)
-        losses, errors = dqn_losses(fwd_out, batch, network.support, double_q=config.double_q)
+        losses, errors = dqn_losses(fwd_out, batch, network.support, double_q=self.config.double_q)
         loss = (batch[WEIGHTS] * losses).mean()
         self.metrics.log_value((module_id, TD_ERROR_KEY), errors, reduce="item_series")
         parts = {"qf_loss": loss.detach(), "td_error_mean": errors.mean(), "qf_mean": chosen.mean().detach()}
@@ -201,10 +225,11 @@ def follow(target: torch.nn.Module, network: torch.nn.Module, *, tau: float) -> 
 def dqn_losses(
     answers: dict[str, torch.Tensor], batch: dict[str, torch.Tensor], support: torch.Tensor, *, double_q: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The loss of each decision [B], and what its priority goes by [B], without gradient.
+    """Return the loss of each decision [B], and the error that sets its priority [B], which has no gradient.
 
-    `answers`: as `QModule` gives them in training. With one atom: Huber loss of the TD error, and its size. With more: the
-    cross-entropy to the projected target distribution, and the Kullback-Leibler divergence (section "Rainbow" of the paper).
+    `answers` are what `QModule` returns in training. With one atom, the loss is the Huber loss of the TD error, and the error
+    is its size. With more atoms, they are the cross-entropy to the projected target distribution and the Kullback-Leibler
+    divergence (section "Rainbow" of the paper).
     """
     rows = torch.arange(len(batch[Columns.ACTIONS]), device=support.device)
     selector = answers[NEXT_ATOMS if double_q else TARGET_ATOMS]
@@ -221,9 +246,10 @@ def dqn_losses(
 
 
 def project(probabilities: torch.Tensor, rewards: torch.Tensor, discounts: torch.Tensor, support: torch.Tensor) -> torch.Tensor:
-    """The distribution of reward + discount · return on the atoms of `support` [N] (arXiv 1707.06887, equation 7) [B, N].
+    """Return the distribution of reward + discount · return on the atoms of `support` [N], as [B, N] (arXiv 1707.06887, eq. 7).
 
-    `probabilities` [B, N] of the returns. A shifted atom gives each of its two neighbours the more the nearer it lies.
+    `probabilities` [B, N] are those of the returns. A shifted atom is shared out between its two neighbours; the nearer one
+    gets more.
     """
     step = support[1] - support[0]
     shifted = (rewards[:, None] + discounts[:, None] * support).clamp(support[0], support[-1])

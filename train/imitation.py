@@ -1,15 +1,15 @@
-"""Imitation: a network learns what a teacher, a search for example, would play wherever the network's own play leads.
+"""Imitation: a network learns what a teacher, such as a search, would play in the positions that the network itself reaches.
 
-DAgger (Ross, Gordon and Bagnell 2011, arXiv 1011.0686): the network plays, with some moves of the teacher's among its own, and
-the teacher says for each state what it would have done. Learning from the teacher's own games alone wouldn't do: the network
-then knows no way out of what its own mistakes lead to. The value head learns the returns that followed.
+This is DAgger (Ross, Gordon and Bagnell 2011, arXiv 1011.0686). The network plays, with some of the teacher's moves among its
+own, and the teacher says for each position what it would have played. The teacher's own games alone wouldn't be enough,
+because the network would never learn a way out of the positions that its own mistakes lead to. The value head learns the
+returns that followed.
 
-`train.config.ImitationSettings` lists the settings.
+`train.algorithm_settings.ImitationSettings` lists the settings.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,19 +22,21 @@ from safetensors.torch import load_file, save_file
 import agents
 from envs.api import BatchEnv
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
-from envs.errors import ConfigError
-from envs.procgen.wrappers import layers
+from envs.common.cores import usable_cores
+from envs.common.errors import ConfigError
+from envs.wrappers import layers
 from train.algorithm_settings import ImitationSettings
-from train.allocator import keep_freed_memory
 from train.config import Experiment
-from train.export import NETWORK_PREFIX, WEIGHTS, build_network
-from train.lessons import NO_LESSON, Batch, Episodes, Lessons
-from train.metrics import means_of, nested_result
-from train.modules import has_fast_bfloat16, mask_logits
+from train.imitation_dataset import NO_DEMONSTRATION, DemonstrationBatch, Demonstrations, Episodes
+from train.rllib.allocator import keep_freed_memory
+from train.rllib.modules import has_fast_bfloat16, mask_logits
+from train.rllib.threads import ThreadTuner
+from train.runs.export import NETWORK_PREFIX, WEIGHTS, build_network
+from train.runs.metrics import means_of, nested_result
 from train.schedule import value_at
-from train.symmetry import views_of
-from train.threads import ThreadTuner
-from train.world import make_world, world_options
+from train.worlds.build import make_world, world_options
+from train.worlds.state import remember
+from train.worlds.symmetry import views_of
 
 OPTIMIZER = "optimizer.pt"
 _STEPS_DONE = "agent_steps"
@@ -43,7 +45,7 @@ _STEPS_DONE = "agent_steps"
 class Teacher:
     """Says which action an agent would take, for many snakes at once.
 
-    Raises `UnknownNameError` or `ConfigError` for a teacher that doesn't exist or a world without snakes.
+    Raises `UnknownNameError` for a teacher that doesn't exist, and `ConfigError` for a world without snakes.
     """
 
     def __init__(self, settings: ImitationSettings, world: BatchEnv) -> None:
@@ -54,11 +56,14 @@ class Teacher:
             )
         self.games = games
         self._agent = agents.make(settings.teacher, **settings.teacher_options)
-        self._threads = settings.num_threads or len(os.sched_getaffinity(0))
+        self._threads = settings.num_threads or usable_cores()
         self._pool = ThreadPoolExecutor(self._threads)
 
     def actions(self, rows: np.ndarray, masks: np.ndarray) -> np.ndarray:
-        """Int64 (n,) for rows (n,) of the world; `NO_LESSON` where its move is none of the actions that are allowed."""
+        """Return the teacher's actions for rows (n,) of the world, int64 (n,).
+
+        An action is `NO_DEMONSTRATION` where the teacher's move is none of the allowed actions.
+        """
         parts = np.array_split(rows, self._threads)
         boards, slots = np.divmod(rows, self.games.rows_per_game)
         moves = np.concatenate(list(self._pool.map(self._moves, parts)))
@@ -68,10 +73,10 @@ class Teacher:
             for action in range(num_actions)
         ]
         meant = (np.stack(offered, axis=1) == moves[:, None]) & masks
-        return np.where(meant.any(axis=1), meant.argmax(axis=1), NO_LESSON)
+        return np.where(meant.any(axis=1), meant.argmax(axis=1), NO_DEMONSTRATION)
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Stop the teacher's threads."""
         self._pool.shutdown()
 
     def _moves(self, rows: np.ndarray) -> np.ndarray:
@@ -80,7 +85,7 @@ class Teacher:
 
 
 def ask_once(settings: ImitationSettings, world: BatchEnv) -> None:
-    """Have the teacher compiled, and find out whether it can play this world. Raises as `Teacher` and the agent do."""
+    """Have the teacher compiled, and find out whether it can play this world. Raises what `Teacher` and the agent raise."""
     teacher = Teacher(settings, world)
     rows = np.flatnonzero(world.valid)
     teacher.actions(rows, world.action_mask[rows])  # type: ignore[index]
@@ -88,7 +93,7 @@ def ask_once(settings: ImitationSettings, world: BatchEnv) -> None:
 
 
 class Imitation:
-    """Plays, asks and learns by turns. A run (`train.session`) calls `train` again and again, and saves what it is told to."""
+    """Plays, asks the teacher and learns by turns. A run (`train.runs.session`) calls `train` again and again."""
 
     fraction_done = 0.0
 
@@ -102,30 +107,28 @@ class Imitation:
         self.teacher = Teacher(settings, self.world)
         self.network = build_network(experiment, self.world)
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
-        num_actions = int(self.world.single_action_space.n)  # type: ignore[attr-defined]
-        self.lessons = Lessons(settings.replay_capacity, self.world.observations[0], num_actions)
+        num_actions = int(self.world.single_action_space.n)
+        self.demonstrations = Demonstrations(settings.replay_capacity, self.world.observations[0], num_actions)
         self._episodes = Episodes(self.world.num_envs, settings.gamma)
         self._views = views_of(self.world) if settings.symmetries else None
         self._bf16 = has_fast_bfloat16() if settings.bf16 is None else settings.bf16
-        self._remember = [layer.remember for layer in layers(self.world) if hasattr(layer, "remember")]
         self._threads = ThreadTuner(settings.num_threads)
         self.agent_steps, self._updates_due = 0, 0.0
         self.world.restart(experiment.seed)
 
     def train(self) -> dict[str, Any]:
-        """`num_steps` steps of every game; the metrics, named and nested as RLlib's."""
+        """Play `num_steps` steps of every game, with the updates that are due. Returns metrics, named and nested as RLlib's."""
         self._threads.before_update()
-        for remember in self._remember:
-            remember(self.network)
+        remember(self.world, self.network)
         told: list[dict[str, float]] = []
         before, playing, learning = self.agent_steps, 0.0, 0.0
         for _ in range(self.settings.num_steps):
             began = time.perf_counter()
-            lessons = self.play()
+            demonstrations = self.play()
             played = time.perf_counter()
-            told += self.learn(lessons)
+            told += self.learn(demonstrations)
             playing, learning = playing + played - began, learning + time.perf_counter() - played
-        learned = means_of(told) | {"learning_rate": self.learning_rate, "lessons": float(self.lessons.added)}
+        learned = means_of(told) | {"learning_rate": self.learning_rate, "lessons": float(self.demonstrations.added)}
         return nested_result(
             env_steps=self.settings.num_steps * self.world.num_games,
             agent_steps=self.agent_steps - before,
@@ -136,52 +139,52 @@ class Imitation:
         )
 
     def play(self) -> int:
-        """One step of every game, with the teacher's answers remembered. Returns how many it gave."""
+        """Play one step of every game, and remember the teacher's answers. Returns how many answers it gave."""
         world, settings = self.world, self.settings
         rows = np.flatnonzero(world.valid)
         observations, masks = world.observations[rows], world.action_mask[rows]  # type: ignore[index]
         answers = self.teacher.actions(rows, masks)
-        led = (self.rng.random(len(rows)) < value_at(settings.beta, self.agent_steps)) & (answers != NO_LESSON)
+        led = (self.rng.random(len(rows)) < value_at(settings.beta, self.agent_steps)) & (answers != NO_DEMONSTRATION)
         actions = np.zeros(world.num_envs, np.int64)
         actions[rows] = np.where(led, answers, self._choose(observations, masks))
-        taught = answers != NO_LESSON
-        numbers = np.full(len(rows), NO_LESSON, np.int64)
-        numbers[taught] = self.lessons.add(observations[taught], masks[taught], answers[taught])
+        taught = answers != NO_DEMONSTRATION
+        numbers = np.full(len(rows), NO_DEMONSTRATION, np.int64)
+        numbers[taught] = self.demonstrations.add(observations[taught], masks[taught], answers[taught])
         world.advance(actions)
         self._episodes.add(rows, numbers, world.rewards[rows])
         for row in np.flatnonzero(world.terminated | world.truncated):
-            self.lessons.tell_returns(*self._episodes.end(row, known=bool(world.terminated[row])))
+            self.demonstrations.tell_returns(*self._episodes.end(row, known=bool(world.terminated[row])))
         self.agent_steps += len(rows)
         return int(taught.sum())
 
-    def learn(self, lessons: int) -> list[dict[str, float]]:
-        """The updates that are due after so many lessons."""
-        self._updates_due += lessons * self.settings.replay_ratio / self.settings.train_batch_size
-        if len(self.lessons) < self.settings.train_batch_size:
+    def learn(self, demonstrations: int) -> list[dict[str, float]]:
+        """Make the updates that are due after so many demonstrations. Returns the metrics of each."""
+        self._updates_due += demonstrations * self.settings.replay_ratio / self.settings.train_batch_size
+        if len(self.demonstrations) < self.settings.train_batch_size:
             self._updates_due = 0.0
         told = []
         while self._updates_due >= 1.0:
             self._updates_due -= 1.0
-            told.append(self._update(self._in_a_view(self.lessons.sample(self.settings.train_batch_size, self.rng))))
+            told.append(self._update(self._in_a_view(self.demonstrations.sample(self.settings.train_batch_size, self.rng))))
         return told
 
     @property
     def learning_rate(self) -> float:
-        """Adam's step size now."""
+        """Adam's current step size."""
         return self.settings.learning_rate * (1.0 - self.fraction_done if self.settings.anneal_lr else 1.0)
 
     def policy_weights(self) -> dict[str, np.ndarray]:
-        """By the names of `train.modules.NetworkModule`."""
+        """Return the network's weights, by the names of `train.rllib.modules.NetworkModule`."""
         return {NETWORK_PREFIX + name: tensor.numpy() for name, tensor in self.network.state_dict().items()}
 
     def save_to_path(self, path: str) -> None:
-        """Network, optimiser and counter; not the lessons, as the other algorithms don't save their memory."""
+        """Save the network, the optimiser and the counter. As with the other algorithms, the memory isn't saved."""
         weights = {NETWORK_PREFIX + name: tensor.contiguous() for name, tensor in self.network.state_dict().items()}
         save_file(weights, str(Path(path, WEIGHTS)))
         torch.save({**self.optimizer.state_dict(), _STEPS_DONE: self.agent_steps}, Path(path, OPTIMIZER))
 
     def restore_from_path(self, path: str) -> None:
-        """The inverse of `save_to_path`."""
+        """Load what `save_to_path` saved."""
         weights = load_file(str(Path(path, WEIGHTS)))
         self.network.load_state_dict({name.removeprefix(NETWORK_PREFIX): value for name, value in weights.items()})
         state = torch.load(Path(path, OPTIMIZER), weights_only=True)
@@ -202,8 +205,8 @@ class Imitation:
         drawn = self.rng.random((len(logits), 1)) < self.settings.explore
         return (logits + np.where(drawn, self.rng.gumbel(size=logits.shape), 0.0)).argmax(axis=1)
 
-    def _in_a_view(self, batch: Batch) -> Batch:
-        """The same lessons as they are in one of the world's equivalent views, drawn at random."""
+    def _in_a_view(self, batch: DemonstrationBatch) -> DemonstrationBatch:
+        """The same demonstrations as they are in one of the world's equivalent views, drawn at random."""
         if self._views is None:
             return batch
         view = int(self.rng.integers(len(self._views.pictures)))
@@ -213,7 +216,7 @@ class Imitation:
             observations=pictures, masks=batch.masks[:, in_the_world], actions=np.argsort(in_the_world)[batch.actions]
         )
 
-    def _update(self, batch: Batch) -> dict[str, float]:
+    def _update(self, batch: DemonstrationBatch) -> dict[str, float]:
         """One step of Adam on the cross entropy of the teacher's actions and the error of the values."""
         actions, returns = torch.from_numpy(batch.actions), torch.from_numpy(batch.returns)
         known = ~returns.isnan()

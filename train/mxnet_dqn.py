@@ -1,7 +1,7 @@
-"""Deep Q-learning (Mnih et al. 2015) in MXNet, to be read from top to bottom: replay, network and target, play, learn.
+"""Deep Q-learning (Mnih et al. 2015) in MXNet, written to be read from top to bottom: replay, network and target, play, learn.
 
-It succeeds the SageMaker starter pack's DQN and keeps the names of its hyper-parameters; `train.config.MXNetDQNSettings` lists
-them, docs/mxnet-dqn.md says what is different and why.
+It succeeds the SageMaker starter pack's DQN and keeps the names of its hyper-parameters.
+`train.algorithm_settings.MXNetDQNSettings` lists them; docs/mxnet-dqn.md says what is different and why.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from agents.networks.mxnet_starter_pack import build, set_weights, to_planes, we
 from agents.networks.starter_pack_shape import shape_of
 from train.algorithm_settings import MXNetDQNSettings
 from train.config import Experiment, NetworkSettings
-from train.export import WEIGHTS
-from train.metrics import means_of, nested_result
-from train.world import make_world, world_options
+from train.runs.export import WEIGHTS
+from train.runs.metrics import means_of, nested_result
+from train.worlds.build import make_world, world_options
 
 TRAINER, COUNTERS = "trainer.states", "learner.json"
 NETWORK, TARGET = "network.", "target."
 _WORST = np.finfo(np.float32).min
 
 
-class Batch(NamedTuple):
-    """Decisions that were taken, and what came of them."""
+class Transitions(NamedTuple):
+    """Decisions that were taken, with what followed each of them."""
 
     observations: np.ndarray  # (B, …)
     actions: np.ndarray  # int64 (B,)
@@ -45,7 +45,7 @@ class Replay:
 
     def __init__(self, capacity: int, observation: np.ndarray, num_actions: int) -> None:
         shown = (capacity, *observation.shape)
-        self._kept = Batch(
+        self._kept = Transitions(
             np.empty(shown, observation.dtype), np.empty(capacity, np.int64), np.empty(capacity, np.float32),
             np.empty(shown, observation.dtype), np.empty(capacity, np.bool_), np.empty((capacity, num_actions), np.bool_),
         )  # fmt: skip
@@ -54,21 +54,21 @@ class Replay:
     def __len__(self) -> int:
         return min(self.added, self._capacity)
 
-    def add(self, batch: Batch) -> None:
-        """Keep these, in place of the oldest ones."""
+    def add(self, batch: Transitions) -> None:
+        """Store these decisions in place of the oldest ones."""
         places = np.arange(self.added, self.added + len(batch.actions)) % self._capacity
         for kept, new in zip(self._kept, batch, strict=True):
             kept[places] = new
         self.added += len(batch.actions)
 
-    def sample(self, size: int, rng: np.random.Generator) -> Batch:
-        """`size` of them, drawn with replacement."""
+    def sample(self, size: int, rng: np.random.Generator) -> Transitions:
+        """Draw `size` decisions, with replacement."""
         places = rng.integers(len(self), size=size)
-        return Batch(*(kept[places] for kept in self._kept))
+        return Transitions(*(kept[places] for kept in self._kept))
 
 
 class QLearner:
-    """The network, the target network that its goals come from, and the optimiser."""
+    """The network, the target network from which its goals come, and the optimiser."""
 
     def __init__(
         self, network: NetworkSettings, settings: MXNetDQNSettings, observation_shape: Any, num_actions: int, seed: int
@@ -86,17 +86,17 @@ class QLearner:
         self._loss = mx.gluon.loss.HuberLoss()
 
     def q_values(self, observations: np.ndarray) -> np.ndarray:
-        """float32 (B, A)."""
+        """Return the Q values of observations, float32 (B, A)."""
         return self.network(to_planes(observations, **self._reads)).asnumpy()
 
-    def goals(self, batch: Batch) -> np.ndarray:
-        """What the Q value of each decision should have been, float32 (B,): reward + gamma · best of the next state."""
+    def goals(self, batch: Transitions) -> np.ndarray:
+        """Return what the Q value of each decision should have been, float32 (B,): reward + gamma · best of the next state."""
         following = self.target(to_planes(batch.next_observations, **self._reads)).asnumpy()
         best = np.where(batch.next_masks, following, _WORST).max(axis=1)
         return batch.rewards + self.settings.gamma * np.where(batch.terminated, 0.0, best).astype(np.float32)
 
-    def update(self, batch: Batch) -> dict[str, float]:
-        """One step of Adam, then the target network follows. Returns what there is to tell of it."""
+    def update(self, batch: Transitions) -> dict[str, float]:
+        """Make one step of Adam, after which the target network follows. Returns the metrics."""
         planes, goals = to_planes(batch.observations, **self._reads), to_mxnet(self.goals(batch))
         with mx.autograd.record():
             values = mx.nd.pick(self.network(planes), to_mxnet(batch.actions))
@@ -110,7 +110,7 @@ class QLearner:
 
     @property
     def learning_rate(self) -> float:
-        """Falls by `lr_factor` every `lr_step` updates."""
+        """Adam's step size. It is multiplied by `lr_factor` every `lr_step` updates."""
         return self.settings.lr_start * self.settings.lr_factor ** (self.updates // self.settings.lr_step)
 
     def _follow(self) -> None:
@@ -126,9 +126,9 @@ class QLearner:
 
 
 class MXNetDQN:
-    """Plays and learns by turns. A run (`train.session`) calls `train` again and again, and saves what it is told to.
+    """Plays and learns by turns. A run (`train.runs.session`) calls `train` again and again.
 
-    Any world of `envs.api.BatchEnv` with observations (H, W, C) will do: all its rows are played by the one network.
+    It plays any `envs.api.BatchEnv` with observations (H, W, C). One network plays all rows.
     """
 
     fraction_done = 0.0
@@ -137,7 +137,7 @@ class MXNetDQN:
         assert isinstance(experiment.settings, MXNetDQNSettings)
         self.settings = settings = experiment.settings
         self.world = world = make_world(world_options(experiment))
-        self.num_actions = int(world.single_action_space.n)  # type: ignore[attr-defined]
+        self.num_actions = int(world.single_action_space.n)
         shape = world.single_observation_space.shape
         self.learner = QLearner(experiment.network, settings, shape, self.num_actions, experiment.seed)
         self.replay = Replay(settings.buffer_size, world.observations[0], self.num_actions)
@@ -147,11 +147,11 @@ class MXNetDQN:
 
     @property
     def epsilon(self) -> float:
-        """Probability of a random action: falls by `eps_decay` with each game that ends."""
+        """The probability of a random action. It is multiplied by `eps_decay` with each game that ends."""
         return max(self.settings.eps_end, self.settings.eps_start * self.settings.eps_decay**self.games)
 
     def choose(self) -> np.ndarray:
-        """An action for each row, int64 (R,): the best one or, with probability epsilon, any that is allowed."""
+        """Choose an action for each row, int64 (R,): the best one or, with probability epsilon, any that is allowed."""
         mask, rows = self._mask(), self.world.num_envs
         random_actions = np.where(mask, self.rng.random(mask.shape), -1.0).argmax(axis=1)
         values = self.learner.q_values(self.world.observations)
@@ -159,7 +159,7 @@ class MXNetDQN:
         return np.where(self.rng.random(rows) < self.epsilon, random_actions, best_actions)
 
     def play(self) -> int:
-        """One step of every game, remembered. Returns how many decisions it took."""
+        """Play one step of every game and remember it. Returns the number of decisions."""
         world, actions = self.world, self.choose()
         acted, observations = np.flatnonzero(world.valid), world.observations[world.valid]
         world.advance(actions)
@@ -168,13 +168,13 @@ class MXNetDQN:
         # Where an episode ended, the world shows the next one's beginning already.
         following[ended], next_masks[ended] = world.final_observations[acted[ended]], True
         self.replay.add(
-            Batch(observations, actions[acted], world.rewards[acted], following, world.terminated[acted], next_masks)
+            Transitions(observations, actions[acted], world.rewards[acted], following, world.terminated[acted], next_masks)
         )
         self.games += float(ended.sum()) / world.rows_per_game
         return len(acted)
 
     def learn(self, decisions: int) -> list[dict[str, float]]:
-        """The updates that are due after so many decisions: one every `update_every`."""
+        """Make the updates that are due after so many decisions, one for every `update_every`. Returns the metrics of each."""
         self._updates_due += decisions / self.settings.update_every
         told = []
         if self.replay.added < max(self.settings.warmup, self.settings.batch_size):
@@ -185,7 +185,7 @@ class MXNetDQN:
         return told
 
     def train(self) -> dict[str, Any]:
-        """`num_steps` steps of every game; the metrics, named and nested as RLlib's."""
+        """Play `num_steps` steps of every game, with the updates that are due. Returns metrics, named and nested as RLlib's."""
         told: list[dict[str, float]] = []
         decisions, playing, learning = 0, 0.0, 0.0
         for _ in range(self.settings.num_steps):
@@ -209,18 +209,18 @@ class MXNetDQN:
         )
 
     def policy_weights(self) -> dict[str, np.ndarray]:
-        """By the names of `train.modules.NetworkModule`."""
+        """Return the network's weights, by the names of `train.rllib.modules.NetworkModule`."""
         return {NETWORK + name: weights for name, weights in weights_of(self.learner.network).items()}
 
     def save_to_path(self, path: str) -> None:
-        """Both networks, the optimiser and the counters; not the memory, as with the other algorithms."""
+        """Save both networks, the optimiser and the counters. As with the other algorithms, the memory isn't saved."""
         target = {TARGET + name: weights for name, weights in weights_of(self.learner.target).items()}
         save_file({**self.policy_weights(), **target}, Path(path, WEIGHTS))
         self.learner.trainer.save_states(str(Path(path, TRAINER)))
         Path(path, COUNTERS).write_text(json.dumps({"updates": self.learner.updates, "games": self.games}) + "\n")
 
     def restore_from_path(self, path: str) -> None:
-        """The inverse of `save_to_path`."""
+        """Load what `save_to_path` saved."""
         weights, learner = load_file(Path(path, WEIGHTS)), self.learner
         set_weights(learner.network, _named(weights, NETWORK))
         set_weights(learner.target, _named(weights, TARGET))

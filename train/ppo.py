@@ -1,7 +1,7 @@
 """Proximal policy optimisation (Schulman et al. 2017, arXiv 1707.06347): configuration, iteration and loss.
 
-Experience comes from `train.batch_runner` with advantages done. Details follow CleanRL's ppo.py (Huang et al. 2022, "The 37
-implementation details of PPO"); `train.algorithm_settings.PPOSettings` lists the settings.
+Experience comes from `train.rollouts.batch_runner`, which has worked out the advantages. Details follow CleanRL's ppo.py
+(Huang et al. 2022, "The 37 implementation details of PPO"). `train.algorithm_settings.PPOSettings` lists the settings.
 """
 
 from __future__ import annotations
@@ -36,26 +36,27 @@ from ray.rllib.utils.metrics import (
 )
 
 from train.algorithm_settings import PPOSettings
-from train.allocator import keep_freed_memory
-from train.batch_runner import ADVANTAGES, VALUE_TARGETS, BatchEnvRunner
-from train.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm, configure
 from train.config import Experiment
-from train.fragment import Fragment
-from train.modules import ACTION_MASK, NetworkModule, mask_logits
-from train.recurrent import STRETCH, RecurrentModule, RecurrentRunner, shuffled_stretches
+from train.rllib.allocator import keep_freed_memory
+from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm, configure
+from train.rllib.batched_config import BatchedConfig
+from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
+from train.rllib.threads import ThreadTuner
+from train.rollouts.batch_runner import ADVANTAGES, VALUE_TARGETS, BatchEnvRunner
+from train.rollouts.fragment import Fragment
+from train.rollouts.recurrent import STRETCH, RecurrentModule, RecurrentRunner, shuffled_stretches
 from train.schedule import value_at
-from train.threads import ThreadTuner
 
 FRACTION_DONE = "fraction_done"
-"""Key of the learner's `timesteps`: how much of the budget is used up, 0..1."""
+"""Key of the learner's `timesteps`: the part of the budget that is used up, 0..1."""
 
 
-class PPOConfig(RLlibPPOConfig):
-    """RLlib's PPO configuration on the batched path; `from_experiment` fills it in.
+class PPOConfig(BatchedConfig, RLlibPPOConfig):
+    """RLlib's PPO configuration for env runners that play a whole `BatchEnv`. `from_experiment` fills it in.
 
-    Beyond RLlib's fields, which keep their meaning: `num_minibatches`, `norm_adv`, `clip_vloss`, `target_kl`, `anneal_lr`,
-    `norm_reward`, `symmetries`, `num_threads` as in `PPOSettings`. `lr` and `entropy_coeff` are a number or knots over agent
-    steps. RLlib's `minibatch_size`, `train_batch_size_per_learner` and `vf_clip_param` are not used.
+    RLlib's fields keep their meaning. New are `num_minibatches`, `norm_adv`, `clip_vloss`, `target_kl`, `anneal_lr`,
+    `norm_reward`, `symmetries` and `num_threads`, which `PPOSettings` explains. `lr` and `entropy_coeff` are a number, or
+    knots over agent steps. RLlib's `minibatch_size`, `train_batch_size_per_learner` and `vf_clip_param` are not used.
     """
 
     def __init__(self, algo_class: type | None = None) -> None:
@@ -69,18 +70,18 @@ class PPOConfig(RLlibPPOConfig):
 
     @classmethod
     def from_experiment(cls, experiment: Experiment) -> PPOConfig:
-        """The configuration of a run."""
+        """Return the configuration of a run."""
         settings = experiment.ppo
         config = cls()
         classes = (RecurrentRunner, RecurrentModule) if settings.lstm_units else (BatchEnvRunner, NetworkModule)
-        configure(config, experiment, runner_class=classes[0], module_class=classes[1], learner_class=PPOLearner)
+        configure(config, experiment, settings, runner_class=classes[0], module_class=classes[1], learner_class=PPOLearner)
         config.training(
             lr=settings.learning_rate,
             lambda_=settings.gae_lambda,
             num_epochs=settings.num_epochs,
             clip_param=settings.clip_coef,
             vf_loss_coeff=settings.vf_coef,
-            entropy_coeff=settings.ent_coef,
+            entropy_coeff=settings.ent_coef,  # type: ignore[arg-type]  # RLlib takes knots, too, but doesn't say so
             use_kl_loss=settings.kl_coef > 0,
             kl_coeff=settings.kl_coef,
             kl_target=settings.kl_target,
@@ -93,17 +94,19 @@ class PPOConfig(RLlibPPOConfig):
         return config
 
     def validate_train_batch_size_vs_rollout_fragment_length(self) -> None:
-        """Nothing to check: a batch is what one rollout brings, and how many rows were valid isn't known before."""
+        """Check nothing: a batch is what one rollout brings, and how many rows will be valid isn't known before."""
 
 
 class PPO(BatchedAlgorithm, RLlibPPO):
-    """An RLlib `Algorithm`: each iteration plays one fragment on every env runner and learns from it.
+    """An RLlib `Algorithm`. Each iteration plays one fragment on every env runner and learns from it.
 
     `fraction_done` drives `anneal_lr`.
     """
 
+    config: PPOConfig  # type: ignore[assignment]  # of Tune's Trainable, where it is a dict
+
     @classmethod
-    def get_default_config(cls) -> AlgorithmConfig:
+    def get_default_config(cls) -> PPOConfig:
         return PPOConfig()
 
     def training_step(self) -> None:
@@ -130,7 +133,7 @@ class PPO(BatchedAlgorithm, RLlibPPO):
         with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
             self.env_runner_group.sync_weights(
                 from_worker_or_learner_group=self.learner_group,
-                policies=set(results[0]) - {ALL_MODULES},
+                policies=[name for name in results[0] if name != ALL_MODULES],
                 inference_only=False,
             )
 
@@ -141,7 +144,9 @@ def _play_one(runner: BatchEnvRunner) -> tuple[Fragment, Any]:
 
 
 class PPOLearner(TorchLearner):
-    """Minibatch epochs over a fragment with the clipped objective."""
+    """Learns from fragments, in several epochs of minibatches, with the clipped objective."""
+
+    config: PPOConfig
 
     def build(self) -> None:
         keep_freed_memory()
@@ -152,7 +157,7 @@ class PPOLearner(TorchLearner):
 
     def configure_optimizers_for_module(self, module_id: str, config: AlgorithmConfig | None = None) -> None:
         parameters = self.get_parameters(self.module[module_id])
-        optimizer = torch.optim.Adam(parameters, lr=value_at(config.lr, 0), eps=1e-5)
+        optimizer = torch.optim.Adam(parameters, lr=value_at(self.config.lr, 0), eps=1e-5)
         # No schedule of RLlib's: it would be applied after the update, which a resumed run forgets.
         self.register_optimizer(module_id=module_id, optimizer=optimizer, params=parameters)
 
@@ -183,7 +188,9 @@ class PPOLearner(TorchLearner):
         super().set_state(state)
         self._kl_coefs = dict(state.get("kl_coefs", {}))
 
-    def _create_iterator_if_necessary(self, *, training_data: Any, num_epochs: int = 1, **_: Any) -> Iterator[MultiAgentBatch]:
+    def _create_iterator_if_necessary(
+        self, *, training_data: Any, num_epochs: int = 1, **kwargs: Any
+    ) -> Iterator[MultiAgentBatch]:
         """RLlib's hook for what an update goes through: here shuffled minibatches, anew in each epoch.
 
         There are always `num_minibatches` of them, so learners with unequal shares of the experience stay in step.
@@ -205,7 +212,7 @@ class PPOLearner(TorchLearner):
 
     def _shuffled_parts(self, batch: SampleBatch) -> Sequence[torch.Tensor]:
         if STRETCH in batch:
-            return shuffled_stretches(batch[STRETCH], self.config.num_minibatches, self._generator)
+            return shuffled_stretches(torch.as_tensor(batch[STRETCH]), self.config.num_minibatches, self._generator)
         order = torch.randperm(batch.count, generator=self._generator).to(self._device)
         return order.tensor_split(self.config.num_minibatches)
 
@@ -215,14 +222,14 @@ class PPOLearner(TorchLearner):
         return float(value)
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: PPOConfig, batch: dict[str, Any], fwd_out: dict[str, Any]
+        self, *, module_id: str, config: AlgorithmConfig, batch: dict[str, Any], fwd_out: dict[str, Any]
     ) -> torch.Tensor:
         coefs = {"ent_coef": self._ent_coef, "kl_coef": self._kl_coef(module_id)}
         logits, values = fwd_out[Columns.ACTION_DIST_INPUTS], fwd_out[Columns.VF_PREDS]
-        loss, parts = ppo_loss(logits, values, batch, config, **coefs)
+        loss, parts = ppo_loss(logits, values, batch, self.config, **coefs)
         self._approx_kl = parts["approx_kl"]
         parts[LEARNER_RESULTS_CURR_ENTROPY_COEFF_KEY] = self._ent_coef
-        if config.use_kl_loss:
+        if self.config.use_kl_loss:
             self._last_kl[module_id] = parts[LEARNER_RESULTS_KL_KEY]
             parts[LEARNER_RESULTS_CURR_KL_COEFF_KEY] = coefs["kl_coef"]
         self.metrics.log_dict(parts, key=module_id, window=self.config.num_minibatches * self.config.num_epochs)
@@ -238,10 +245,10 @@ def ppo_loss(
     ent_coef: float,
     kl_coef: float = 0.0,
 ) -> tuple[torch.Tensor, dict[str, Any]]:
-    """The loss to minimise and its parts, without gradients, by RLlib's names, for logging.
+    """Return the loss to minimise, and its parts for logging, without gradients and by RLlib's names.
 
-    `logits` [B, A] and `values` [B] are the network's answers now; `batch` holds what was done, expected and masked
-    in the rollout, and for the KL penalty its log-probabilities [B, A], too.
+    `logits` [B, A] and `values` [B] are the network's current answers. `batch` holds what was done, expected and masked in the
+    rollout, and for the KL penalty also the rollout's log-probabilities [B, A].
     """
     log_probabilities = torch.log_softmax(mask_logits(logits, batch.get(ACTION_MASK)), -1)
     taken = log_probabilities.gather(1, batch[Columns.ACTIONS].long()[:, None]).squeeze(1)
@@ -282,7 +289,7 @@ def ppo_loss(
 
 
 def adapted_kl_coef(kl_coef: float, kl: float, target: float) -> float:
-    """The weight of the penalty for the next batch (the paper's section 4): doubled or halved if `kl` is 1.5 times off."""
+    """Return the weight of the penalty for the next batch: doubled or halved if `kl` is off by a factor of 1.5 (section 4)."""
     if kl > 1.5 * target:
         return 2 * kl_coef
     return kl_coef / 2 if kl < target / 1.5 else kl_coef

@@ -1,10 +1,13 @@
-"""The life of a run: `train(experiment)` plays, learns, shows, saves, stops when asked, resumes, and exports the policy."""
+"""The life of a run.
+
+`train(experiment)` plays, learns, shows progress, saves, stops when asked, resumes, and exports the policy.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,31 +16,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from train.cluster.live import fit
 from train.cluster.sizes import sized
 from train.config import Experiment
-from train.env_runner_failures import EnvRunnerError, clear_errors
-from train.progress import Progress
-from train.ray_runtime import built_algorithm, is_lost_process, num_processes, running_ray
-from train.run_folder import CONFIG, RunError, RunFolder
-from train.session import Session
-from train.tracking import require_wandb
+from train.rllib.env_runner_failures import EnvRunnerError, clear_errors
+from train.rllib.ray_runtime import built_algorithm, is_lost_process, num_processes, running_ray
+from train.runs.folder import CONFIG, RunError, RunFolder, resume_command
+from train.runs.lock import locked
+from train.runs.progress import Progress
+from train.runs.resuming import starting_point
+from train.runs.session import Session
+from train.runs.tracking import require_wandb
 
+STOPPING = "finishing this iteration, then saving …  (Ctrl-C again stops at once, without saving)"
 OnIteration = Callable[[dict[str, Any]], bool | None]
-"""Gets each progress row; returning True ends the session early, as Ctrl-C does."""
+"""A function that is called with each row of the curve. If it returns True, the session ends early, as by Ctrl-C."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What came of a session of training."""
+    """The result of a session of training."""
 
     path: Path
     """The run folder."""
     bundle: Path | None
     """The exported policy; None if the run isn't finished."""
     finished: bool
-    """The budget is used up or the target reached; otherwise the run was interrupted and can be resumed."""
+    """True if the budget is used up or the target is reached. Otherwise the run was interrupted and can be resumed."""
     metrics: dict[str, Any]
     """The last row of the curve."""
 
@@ -51,14 +57,20 @@ def train(
     command: str = "",
     wandb: bool = False,
     cluster: str | None = None,
+    trust: bool = False,
 ) -> RunResult:
     """Run `experiment` in a new folder under `runs_dir`, or continue the run in folder `resume` from its newest checkpoint.
 
     Ctrl-C (SIGINT) or SIGTERM lets the iteration end, saves a checkpoint and returns; a second one raises `KeyboardInterrupt`
-    at once. A kill at any moment leaves the last checkpoint whole. Raises `RunError` for folders that can't be used,
-    `ConfigError` and `UnknownNameError` for an experiment that can't be run. `command` is noted in the policy's card. `wandb`:
-    log to Weights & Biases, too (`MissingDependencyError` if it isn't installed). `cluster`: address of a Ray cluster to use,
-    sized by the experiment's `scale` (`ClusterError` if there is none).
+    at once. A kill at any moment leaves the last checkpoint whole.
+
+    * `command` is noted in the policy's card.
+    * `wandb` also logs to Weights & Biases.
+    * `cluster` is the address of a Ray cluster to use, sized by the experiment's `scale`.
+    * `trust` resumes a run that this machine didn't make, and executes the code that it brings (`train.runs.resuming`).
+
+    Raises `RunError` for folders that can't be used, `ConfigError` and `UnknownNameError` for an experiment that can't be run,
+    `MissingDependencyError` if wandb isn't installed, and `ClusterError` if there is no such cluster.
     """
     if (experiment is None) == (resume is None):
         raise ConfigError("train() needs either an experiment or the folder of a run to resume")
@@ -67,10 +79,13 @@ def train(
     start = None
     if resume is not None:
         folder, experiment = RunFolder.open(Path(resume))
-        start = folder.newest_checkpoint()
+    assert experiment is not None
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(title=experiment.name))
-        progress.status("preparing the world (compiling it takes a minute the first time)")
+        if resume is not None:
+            stack.enter_context(locked(folder.path))
+            start = starting_point(folder, experiment, trust=trust, say=progress.say)
+        progress.status("preparing the world")
         check(experiment)
         if cluster and not experiment.uses_ray:
             raise ConfigError(f"{experiment.algorithm} is a single process and can't use a cluster; leave out --cluster")
@@ -81,9 +96,10 @@ def train(
             experiment = fit(sized(experiment))
         if resume is None:
             folder = RunFolder.create(Path(runs_dir), experiment, provenance())
+            stack.enter_context(locked(folder.path))
         folder.clean()
         # Ray has put a handler of its own in place of the one for SIGTERM.
-        stop = stack.enter_context(_stop_on_signals())
+        stop = stack.enter_context(_stop_on_signals(progress))
         session = Session(experiment, folder, stack.enter_context(built_algorithm(experiment)), progress)
         if start:
             progress.say(f"continuing {folder.path} from iteration {start[1]['iteration']}")
@@ -92,17 +108,17 @@ def train(
         try:
             return _run(session, stop, on_iteration, command)
         except KeyboardInterrupt:
-            progress.say(f"stopped at once; go on from the last checkpoint with: procsnake train --resume {folder.path}")
+            progress.say(f"stopped at once; go on from the last checkpoint with: {resume_command(folder.path)}")
             raise
         except EnvRunnerError as error:
-            again = f"Mend it, then go on from the last checkpoint: procsnake train --resume {folder.path}"
+            again = f"Mend it, then go on from the last checkpoint: {resume_command(folder.path)}"
             raise EnvRunnerError(f"{error}. {again}") from error
         except Exception as error:
             if not is_lost_process(error):
                 raise
             raise RunError(
                 f"a process of the run was lost and could not be replaced ({' '.join(str(error).split())[:200]}); perhaps the "
-                f"machine lacks memory. Go on from the last checkpoint with: procsnake train --resume {folder.path}"
+                f"machine lacks memory. Go on from the last checkpoint with: {resume_command(folder.path)}"
             ) from error
 
 
@@ -113,11 +129,11 @@ def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | No
         row = session.step(stop.is_set)
         if row and on_iteration and on_iteration(row):
             stop.set()
-    again = f"procsnake train --config {folder.path / CONFIG}"
+    again = shlex.join(["procsnake", "train", "--config", str(folder.path / CONFIG)])
     bundle = session.end(provenance=provenance(), command=command or again)
     finished = session.fraction_done() >= 1.0
     if not finished:
-        progress.say(f"stopped and saved; continue with: procsnake train --resume {folder.path}")
+        progress.say(f"stopped and saved; continue with: {resume_command(folder.path)}")
     return RunResult(folder.path, bundle, finished, dict(session.row))
 
 
@@ -126,10 +142,10 @@ def check(experiment: Experiment) -> None:
     import numpy as np
 
     from train.algorithm_settings import ImitationSettings
-    from train.evaluation import Evaluator
-    from train.export import build_network
-    from train.symmetry import views_of
-    from train.world import make_world, world_options
+    from train.runs.evaluation import Evaluator
+    from train.runs.export import build_network
+    from train.worlds.build import make_world, world_options
+    from train.worlds.symmetry import views_of
 
     with clear_errors(experiment.env.name):
         world = make_world({**world_options(experiment), "num_games": 1})
@@ -149,8 +165,11 @@ def check(experiment: Experiment) -> None:
 
 
 @contextmanager
-def _stop_on_signals() -> Iterator[threading.Event]:
-    """An event that the first SIGINT (Ctrl-C) or SIGTERM sets; the second one interrupts. They reach only the main thread."""
+def _stop_on_signals(progress: Progress) -> Iterator[threading.Event]:
+    """An event that the first SIGINT (Ctrl-C) or SIGTERM sets, and says so; the second one interrupts.
+
+    Signals reach only the main thread.
+    """
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -160,6 +179,8 @@ def _stop_on_signals() -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
+        # In a thread of its own, because the signal may have interrupted this one while it was printing.
+        threading.Thread(target=progress.say, args=(STOPPING,), daemon=True).start()
 
     before = {number: signal.signal(number, ask) or signal.SIG_DFL for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -170,12 +191,8 @@ def _stop_on_signals() -> Iterator[threading.Event]:
 
 
 def provenance() -> dict[str, Any]:
-    """Versions and commit that a run or a policy came from."""
+    """Return the versions and the commit from which a run or a policy comes."""
     from agents.card import library_versions
+    from agents.own_commit import own_commit
 
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
-    try:
-        commit = subprocess.run(command, capture_output=True, text=True, timeout=10).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired):
-        commit = ""
-    return {"versions": library_versions(), "git_commit": commit, "started": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+    return {"versions": library_versions(), "git_commit": own_commit(), "started": time.strftime("%Y-%m-%dT%H:%M:%S%z")}

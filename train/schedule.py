@@ -1,4 +1,7 @@
-"""Values that change in the course of a run: a number, or knots [[0, value], [steps, value], …] with lines between them."""
+"""Values that change in the course of a run.
+
+A schedule is a number, or knots [[0, value], [steps, value], …] joined by lines.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ Knots: TypeAlias = list[list[float]]
 
 
 def value_at(schedule: float | Knots, steps: float) -> float:
-    """The value at `steps`: exactly a knot's value at the knot, and after the last it stays."""
+    """Return the value at `steps`. At a knot it is exactly the knot's value; after the last knot it stays the same."""
     if not isinstance(schedule, list):
         return float(schedule)
     at, values = zip(*schedule, strict=True)

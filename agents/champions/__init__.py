@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from agents.card import Card
 
@@ -12,23 +13,43 @@ _FOLDER = Path(__file__).parent
 
 
 def names() -> list[str]:
-    """Their names, sorted."""
+    """Return the names of the champions, sorted."""
     return sorted(path.parent.name for path in _FOLDER.glob("*/card.json"))
 
 
 def path(name: str) -> Path:
-    """The bundle of a champion."""
+    """Return the path of a champion's bundle."""
     return _FOLDER / name
 
 
 def table() -> str:
-    """A paragraph each: what it plays, how it was trained, how strong it is."""
+    """Return a paragraph on each champion: what it plays, how it was trained, how strong it is."""
     return "\n\n".join(_about(name) for name in names()) or "there are none in this installation"
 
 
+def as_json() -> list[dict[str, Any]]:
+    """Return the figures of `table`, with one dict per champion."""
+    cards = {name: _card(name) for name in names()}
+    return [
+        {
+            "name": name,
+            "environment": card.environment,
+            "algorithm": card.algorithm,
+            "steps": card.steps,
+            "metrics": card.metrics,
+            "command": card.command,
+            "git_commit": card.git_commit,
+        }
+        for name, card in cards.items()
+    ]
+
+
+def _card(name: str) -> Card:
+    return Card.from_dict(json.loads((path(name) / "card.json").read_text(encoding="utf-8")))
+
+
 def _about(name: str) -> str:
-    bundle = path(name)
-    card = Card.from_dict(json.loads((bundle / "card.json").read_text(encoding="utf-8")))
+    bundle, card = path(name), _card(name)
     options, metrics = card.environment["options"], card.metrics
     size = sum(file.stat().st_size for file in bundle.iterdir()) / 1e6
     board = f"{options.get('width', 11)}×{options.get('height', 11)}, {options.get('num_snakes', 4)} snakes"

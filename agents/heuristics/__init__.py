@@ -1,4 +1,4 @@
-"""Hand-written snakes: the honest baselines. Rules to make more of them: `composition`, `rules`."""
+"""Hand-written snakes, which are the baselines, and rules from which more of them can be made."""
 
 from agents.heuristics.flood_fill import FloodFill
 from agents.heuristics.greedy_food import GreedyFood

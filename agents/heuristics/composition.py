@@ -1,4 +1,4 @@
-"""Rules put together, alone or on top of any agent: bans cut moves off, preferences are added to log-probabilities."""
+"""Puts rules together, alone or on top of any agent. A ban removes a move; a preference is added to its log-probability."""
 
 from __future__ import annotations
 
@@ -7,99 +7,124 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from agents.agent import Agent, Decision
-from agents.heuristics.rules import CLASSICS, RULES, STARTER_PACK, Rule
+from agents.heuristics.common_rules import CLASSICS, RULES, STARTER_PACK, Rule, certain_death
 from agents.heuristics.sight import Sight
 from envs.battlesnake.state import MOVE_NAMES, State
-from envs.errors import ProcsnakeError, UnknownNameError
+from envs.common.errors import ProcsnakeError, UnknownNameError
 
 SURE = 10.0
-"""By how many units of log-probability the move of an agent that tells no probabilities is ahead of the others."""
-_LEAST = 1e-30
+"""How far, in units of log-probability, the move of an agent without probabilities is ahead of the other moves."""
+_LEAST, _MOST = 1e-30, 1e9
+_EVERY_MOVE = np.ones(4, np.bool_)
 
 
 class RuleError(ProcsnakeError):
-    """A rule that can't be loaded, that fails, or that returns something else than four booleans or four numbers."""
+    """A rule can't be loaded, fails, or returns something other than four booleans or four numbers."""
 
 
 class Heuristics(Agent):
-    """Plays by `rules`, in their order of importance, on top of `base` (an agent, or None: every move is equally good).
+    """Plays by `rules`, in their order of importance, on top of `base` (an agent, or None: all moves are equally good).
 
-    The base's log-probabilities are the start; preferences are added to them. A ban takes moves out, unless nothing that
-    the bans before it left would remain: then this one is passed over, so there is always a choice, and the first rules weigh
-    most. Of what is left the best move is played; among equals the order is up, down, left, right. Nothing is multiplied, so
-    the sign of logits or preferences plays no part. An agent that tells no probabilities is taken to be `SURE` of its move.
+    1. The rules' bans remove moves. A ban that would leave no move is passed over, so there always is a choice, and earlier
+       rules count more. On top of a base the first rule is always `certain_death`.
+    2. The base is asked for the best of the moves that are left (`Agent.act_among`). So rules that only ban play the base's
+       best allowed move.
+    3. The rules' preferences are added to the base's log-probabilities. An agent without probabilities is taken to be `SURE` of
+       its move. Nothing is multiplied, so the sign of logits or preferences plays no part.
+    4. The best move is played. Among equals the order is up, down, left, right.
 
-    Raises `RuleError` when a rule fails or returns what is neither.
+    Raises `RuleError` when a rule fails, or returns neither four booleans nor four numbers.
     """
 
     def __init__(self, rules: Sequence[Rule | str], base: Agent | None = None, *, name: str | None = None) -> None:
-        self.rules = [_named(rule) for rule in rules]
+        named = [_named(rule) for rule in rules]
+        self.name = name or "+".join([*map(_name, named), *([base.name] if base else [])])
+        self.rules = named if base is None else [certain_death, *(rule for rule in named if rule is not certain_death)]
         self.base = base
-        self.name = name or "+".join([*map(_name, self.rules), *([base.name] if base else [])])
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        rows = list(zip(boards, slots, strict=True))
-        starts = self._starts(state, boards, slots)
-        return np.array(
-            [self._weigh(Sight(state, b, i), start)[0] for (b, i), start in zip(rows, starts, strict=True)], np.int8
-        )
+        advice = [self._consult(Sight(state, b, i), _EVERY_MOVE) for b, i in zip(boards, slots, strict=True)]
+        starts = self._starts(state, boards, slots, [one.allowed for one in advice])
+        return np.array([one.best(start) for one, start in zip(advice, starts, strict=True)], np.int8)
 
     def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
-        given = self.base.act(state, you, deadline) if self.base else None
-        move, logits, notes = self._weigh(Sight(state, 0, you), _log_probabilities(given))
-        shares = np.exp(logits - logits.max())
-        note = {**(given.note if given else {}), "rules": notes}
-        return Decision(move, (shares / shares.sum()).astype(np.float32), given.value if given else None, note)
+        return self.act_among(state, you, _EVERY_MOVE, deadline)
 
-    def _starts(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Log-probabilities float64 (n, 4) of the base."""
+    def act_among(self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None) -> Decision:
+        advice = self._consult(Sight(state, 0, you), allowed)
+        given = self.base.act_among(state, you, advice.allowed, deadline) if self.base else None
+        logits = advice.logits(_log_probabilities(given))
+        shares = np.exp(logits - logits.max())
+        note = {**(given.note if given else {}), "rules": advice.notes}
+        return Decision(int(logits.argmax()), (shares / shares.sum()).astype(np.float32), given.value if given else None, note)
+
+    def _starts(self, state: State, boards: np.ndarray, slots: np.ndarray, allowed: list[np.ndarray]) -> np.ndarray:
+        """Log-probabilities float64 (n, 4) of the base, which may choose what is `allowed` to each."""
         if self.base is None:
             return np.zeros((len(boards), 4))
         if hasattr(self.base, "move_probabilities") and len(boards):
             return np.log(np.maximum(self.base.move_probabilities(state, boards, slots)[0], _LEAST))
-        return np.where(np.arange(4) == self.base.act_batch(state, boards, slots)[:, None], 0.0, -SURE)
+        moves = self.base.act_batch(state, boards, slots)
+        for n, (board, slot) in enumerate(zip(boards, slots, strict=True)):
+            if not allowed[n][moves[n]]:
+                moves[n] = self.base.act_among(state.select(np.array([board])), int(slot), allowed[n]).move
+        return np.where(np.arange(4) == moves[:, None], 0.0, -SURE)
 
-    def _weigh(self, me: Sight, start: np.ndarray) -> tuple[int, np.ndarray, dict[str, Any]]:
-        """(move, logits (4,) with -inf for what is banned, what each rule said)."""
-        logits, allowed, notes = np.array(start, float), np.ones(4, bool), {}
+    def _consult(self, me: Sight, allowed: np.ndarray) -> _Advice:
+        """Ask all rules, in their order."""
+        allowed, preference, notes = allowed.copy(), np.zeros(4), {}
         for rule in self.rules:
             said = _ask(rule, me)
             notes[_name(rule)] = dict(zip(MOVE_NAMES, said.tolist(), strict=True))
             if said.dtype != np.bool_:
-                logits = logits + said
+                preference += np.clip(said, -_MOST, _MOST)
             elif (allowed & said).any():
                 allowed &= said
-        logits = np.where(allowed, logits, -np.inf)
-        return int(logits.argmax()), logits, notes
+        return _Advice(allowed, preference, notes)
+
+
+class _Advice(NamedTuple):
+    """What the rules say of one position."""
+
+    allowed: np.ndarray  # bool (4,), one True at least
+    preference: np.ndarray  # float64 (4,), the sum of all
+    notes: dict[str, Any]  # what each said, by its name
+
+    def logits(self, start: np.ndarray) -> np.ndarray:
+        """Float64 (4,), -inf for what is banned; `start` (4,): the base's log-probabilities."""
+        return np.where(self.allowed, start + self.preference, -np.inf)
+
+    def best(self, start: np.ndarray) -> int:
+        return int(self.logits(start).argmax())
 
 
 def starter_pack() -> Heuristics:
-    """The starter pack's snake without its network."""
+    """Make the starter pack's snake without its network."""
     return Heuristics(STARTER_PACK, name="starter-pack")
 
 
 def classics() -> Heuristics:
-    """The rules that people write first, all of them."""
+    """Make a snake of the rules that people write first (`common_rules.CLASSICS`)."""
     return Heuristics(CLASSICS, name="classics")
 
 
 def with_rules(path: str | os.PathLike[str], base: Agent | None = None) -> Heuristics:
-    """The rules of a file of one's own on top of `base`; without one they begin with `certain_death`."""
-    rules = load_rules(path)
+    """Make a snake of the rules in a user's file, alone or on top of `base`. In both cases `certain_death` comes first."""
+    rules = [certain_death, *load_rules(path)]
     name = Path(path).stem
-    return Heuristics([*([] if base else [RULES["certain_death"]]), *rules], base, name=f"{name}+{base.name}" if base else name)
+    return Heuristics(rules, base, name=f"{name}+{base.name}" if base else name)
 
 
 def load_rules(path: str | os.PathLike[str]) -> list[Rule]:
-    """The rules of a Python file: its list `RULES` if it has one, else its own functions, but for names with a leading _.
+    """Return the rules of a Python file: its list `RULES` if it has one, or its functions whose names don't begin with _.
 
-    The file is run, so it must be one that you trust. It is read anew with each call. Raises `RuleError` if it can't be run
-    or has none.
+    The file is run, so it must be one that you trust. Each call reads it anew. Raises `RuleError` if it can't be run or has no
+    rules.
     """
     module = _run(Path(path))
     rules = getattr(module, "RULES", None)

@@ -1,4 +1,4 @@
-"""Flood-fill: keeps room to live, stays out of stronger heads' reach, and eats. The hand-written snake to beat."""
+"""Flood-fill keeps room to live, avoids cells that stronger heads can enter, and eats. It is the hand-written snake to beat."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.agent import Agent
+from agents.agent import Agent, Decision
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.safety import write_safe_moves
-from envs.battlesnake.state import FULL_HEALTH, MAX_SNAKES, State, body_cell, head_cell, is_alive, step_offset
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import FULL_HEALTH, MAX_SNAKES, Boards, State, body_cell, head_cell, is_alive, step_offset
 
 _FAR = 1 << 20
 _NEVER = 32000
@@ -19,7 +20,7 @@ _LOWEST = -(1 << 62)
 
 
 class Scratch(NamedTuple):
-    """What one flood fill needs, C padded cells; made once a call of `act_batch`."""
+    """Scratch arrays of a flood fill on C padded cells. Each call of `act_batch` makes them once."""
 
     free_at: np.ndarray  # int16 (C,): the move after which a head may enter the cell
     health: np.ndarray  # int16 (C,): health on arrival, 0 where the fill has not come
@@ -39,17 +40,19 @@ class Reach(NamedTuple):
 class FloodFill(Agent):
     """Fills the board from each move that is not certain death, and plays the best move by these rules, in this order:
 
-    1. A move is *roomy* if the fill finds at least as many cells as the snake is long; its *rivals* are the other snakes, at
-       least as long, whose heads can enter the same cell now. Roomy moves come before cramped ones, then fewer rivals before
-       more.
-    2. Fewer moves to a cell without hazard (0 if the move itself ends on one).
-    3. Fewer moves to food, if it is hungry (health below `hungry`), or if there are no rivals and the area is ample (`ample`
-       times its length, or more).
-    4. A larger area; among equals the order is up, down, left, right. In cramped moves the area comes before 2 and 3.
+    1. A move is *roomy* if the fill finds at least as many cells as the snake is long. Its *rivals* are the other snakes that
+       are at least as long and whose heads can enter the same cell now. Roomy moves come before cramped ones. Among these,
+       moves with fewer rivals come first.
+    2. Then come moves from which a cell without hazard is nearer (0 moves away if the move itself ends on one).
+    3. Then come moves from which food is nearer, if the snake is hungry (health below `hungry`), or if there are no rivals and
+       the area is ample (at least `ample` times its length).
+    4. Then come moves with a larger area. Among equals the order is up, down, left, right. For cramped moves the area comes
+       before 2 and 3.
 
-    The fill advances a cell a move. It enters a cell on move k if the body entries there will have left by then (all tails move
-    on, nobody eats but the snake itself on its first move; in constrictor games bodies never leave) and if hunger and hazards
-    on the way leave it alive; food on the way heals. Across the edges on a wrapped board.
+    The fill advances one cell per move. It enters a cell on move k if the body entries there will have left by then, and if
+    hunger and hazards on the way leave the snake alive; food on the way heals. It assumes that all tails move on and that
+    nobody eats, except the snake itself on its first move; in constrictor games bodies never leave. On a wrapped board it
+    crosses the edges.
     """
 
     name = "flood"
@@ -58,41 +61,57 @@ class FloodFill(Agent):
         self.hungry, self.ample = hungry, ample
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        out = np.empty(len(boards), np.int8)
+        return self._moves(state, boards, slots, np.ones(4, np.bool_))
+
+    def act_among(self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None) -> Decision:
+        return Decision(int(self._moves(state, np.zeros(1), np.array([you]), allowed)[0]))
+
+    def _moves(self, state: State, boards: np.ndarray, slots: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        out = np.full(len(boards), allowed.argmax(), np.int8)
         scratch = new_scratch(state)
         boards, slots = np.asarray(boards, np.int64), np.asarray(slots, np.int64)
-        _flood_rows(state.arrays, state.rules, boards, slots, self.hungry, self.ample, scratch, out)
+        _flood_rows(state.arrays, state.rules, boards, slots, allowed, self.hungry, self.ample, scratch, out)
         return out
 
 
 def new_scratch(state: State) -> Scratch:
-    """Scratch for boards of this state's size."""
+    """Allocate the scratch arrays for boards of this state's size."""
     cells = state.arrays.occupied.shape[1]
     free_at, health, moves, queue = (np.zeros(cells, np.int16) for _ in range(4))
     return Scratch(free_at, health, moves, queue, safe=np.zeros((1, 4), np.bool_))
 
 
 def reach(state: State, board: int, slot: int, move: int) -> Reach:
-    """The flood fill of one move (which must not leave the board, unless it is wrapped)."""
+    """Return the flood fill of one move, which must not leave the board unless the board is wrapped."""
     return Reach(*_reach_one(state.arrays, board, slot, state.rules, move, new_scratch(state)))
 
 
 @kernel
-def _reach_one(s, b, i, r, move, scratch):
+def _reach_one(s: Boards, b: int, i: int, r: Rules, move: int, scratch: Scratch) -> tuple[int, int, int]:
     return _fill(s, b, i, r, s.opposite[head_cell(s, b, i) + step_offset(r.width, move)], scratch)
 
 
 @kernel
-def _flood_rows(s, r, boards, slots, hungry, ample, scratch, out):
+def _flood_rows(
+    s: Boards,
+    r: Rules,
+    boards: np.ndarray,
+    slots: np.ndarray,
+    allowed: np.ndarray,
+    hungry: int,
+    ample: int,
+    scratch: Scratch,
+    out: np.ndarray,
+) -> None:
     for n in range(len(boards)):
         b, i = boards[n], slots[n]
         write_safe_moves(s, b, i, r, scratch.safe, 0)
-        highest, best = _LOWEST, 0
+        highest, best = _LOWEST, out[n]
         for move in range(4):
             ahead = head_cell(s, b, i) + step_offset(r.width, move)
             target = s.opposite[ahead]
             # Where every move is death all count as safe; a body may yet vanish with its owner, a wall will not.
-            if scratch.safe[0, move] and (r.wrapped or target == ahead):
+            if allowed[move] and scratch.safe[0, move] and (r.wrapped or target == ahead):
                 score = _score(s, b, i, r, target, hungry, ample, scratch)
                 if score > highest:
                     highest, best = score, move
@@ -100,7 +119,7 @@ def _flood_rows(s, r, boards, slots, hungry, ample, scratch, out):
 
 
 @kernel
-def _score(s, b, i, r, target, hungry, ample, scratch):
+def _score(s: Boards, b: int, i: int, r: Rules, target: int, hungry: int, ample: int, scratch: Scratch) -> int:
     """How good it is to move to a cell: the rules of `FloodFill` as one integer."""
     area, food, relief = _fill(s, b, i, r, target, scratch)
     length = s.length[b, i]
@@ -115,7 +134,7 @@ def _score(s, b, i, r, target, hungry, ample, scratch):
 
 
 @kernel
-def _count_rivals(s, b, i, r, target):
+def _count_rivals(s: Boards, b: int, i: int, r: Rules, target: int) -> int:
     """How many other snakes at least as long can move their head to the cell too."""
     rivals = 0
     for j in range(s.cause.shape[1]):
@@ -129,7 +148,7 @@ def _count_rivals(s, b, i, r, target):
 
 
 @kernel
-def _note_bodies(s, b, i, r, grown, scratch):
+def _note_bodies(s: Boards, b: int, i: int, r: Rules, grown: int, scratch: Scratch) -> None:
     """Write `free_at` of all cells, if snake i eats `grown` food on its next move and nobody else does."""
     scratch.free_at[:] = 0
     for j in range(s.cause.shape[1]):
@@ -142,7 +161,7 @@ def _note_bodies(s, b, i, r, grown, scratch):
 
 
 @kernel
-def _fill(s, b, i, r, start, scratch):
+def _fill(s: Boards, b: int, i: int, r: Rules, start: int, scratch: Scratch) -> tuple[int, int, int]:
     """Breadth-first search from `start`, entered on move 1. Returns (area, food, relief) as `Reach` has them."""
     _note_bodies(s, b, i, r, s.food[b, start], scratch)
     scratch.health[:] = 0
@@ -175,7 +194,7 @@ def _fill(s, b, i, r, start, scratch):
 
 
 @kernel
-def _health_on(s, b, r, cell, health):
+def _health_on(s: Boards, b: int, r: Rules, cell: int, health: int) -> int:
     """Health after a step onto the cell; 0 or less is death."""
     if s.food[b, cell]:
         return FULL_HEALTH

@@ -1,42 +1,52 @@
-"""Greedy-food: runs for the nearest food and looks no further than its next move."""
+"""Greedy-food goes to the nearest food and looks no further than its next move."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from agents.agent import Agent
+from agents.agent import Agent, Decision
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.safety import write_safe_moves
-from envs.battlesnake.state import State, head_cell, step_offset
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import Boards, State, head_cell, step_offset
 
 _NO_FOOD = 1 << 30
 
 
 class GreedyFood(Agent):
-    """Of the moves that are not certain death, plays the one that ends nearest to any food.
+    """Plays the move that ends nearest to any food, among those that are not certain death.
 
-    Nearest by Manhattan distance, across the edges on a wrapped board, whatever lies between. Among equals the order is up,
-    down, left, right; so too if there is no food. It avoids nothing but certain death: not dead ends, not other heads, not
-    hazards that leave it alive.
+    Distance is Manhattan distance, across the edges on a wrapped board, whatever lies between. Among equal moves, and if there
+    is no food, the order is up, down, left, right. It avoids only certain death: not dead ends, not other heads, not hazards
+    that leave it alive.
     """
 
     name = "greedy"
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        out = np.empty(len(boards), np.int8)
+        return self._moves(state, boards, slots, np.ones(4, np.bool_))
+
+    def act_among(self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None) -> Decision:
+        return Decision(int(self._moves(state, np.zeros(1), np.array([you]), allowed)[0]))
+
+    def _moves(self, state: State, boards: np.ndarray, slots: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        out = np.full(len(boards), allowed.argmax(), np.int8)
         safe = np.empty((1, 4), np.bool_)
-        _greedy_rows(state.arrays, state.rules, np.asarray(boards, np.int64), np.asarray(slots, np.int64), safe, out)
+        boards, slots = np.asarray(boards, np.int64), np.asarray(slots, np.int64)
+        _greedy_rows(state.arrays, state.rules, boards, slots, allowed, safe, out)
         return out
 
 
 @kernel
-def _greedy_rows(s, r, boards, slots, safe, out):
+def _greedy_rows(
+    s: Boards, r: Rules, boards: np.ndarray, slots: np.ndarray, allowed: np.ndarray, safe: np.ndarray, out: np.ndarray
+) -> None:
     for n in range(len(boards)):
         b, i = boards[n], slots[n]
         write_safe_moves(s, b, i, r, safe, 0)
-        nearest, best = _NO_FOOD + 1, 0
+        nearest, best = _NO_FOOD + 1, out[n]
         for move in range(4):
-            if safe[0, move]:
+            if allowed[move] and safe[0, move]:
                 distance = _distance_to_food(s, b, r, s.opposite[head_cell(s, b, i) + step_offset(r.width, move)])
                 if distance < nearest:
                     nearest, best = distance, move
@@ -44,7 +54,7 @@ def _greedy_rows(s, r, boards, slots, safe, out):
 
 
 @kernel
-def _distance_to_food(s, b, r, cell):
+def _distance_to_food(s: Boards, b: int, r: Rules, cell: int) -> int:
     """Manhattan distance from a cell of the board to the nearest food on board b."""
     nearest = _NO_FOOD
     left = s.num_food[b]

@@ -1,4 +1,4 @@
-"""What a rule looks at: one snake's board in plain points, as a person would speak of it."""
+"""What a rule sees: the board from one snake's point of view, in plain points."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Other:
 
     slot: int
     body: list[Point]
-    """Head first, repeats included."""
+    """The body's points, head first, with repeats."""
     health: int
 
     @property
@@ -35,9 +35,9 @@ class Other:
 
 
 class Sight:
-    """The board as the snake in `slot` of board `board` of `state` sees it. Points are (x, y), (0, 0) bottom left, y up.
+    """Board `board` of `state` as the snake in `slot` sees it. Points are (x, y), with (0, 0) at the bottom left and y up.
 
-    Moves are numbers: 0 up, 1 down, 2 left, 3 right. Rules read it and change nothing.
+    Moves are numbers: 0 up, 1 down, 2 left, 3 right. Rules only read a `Sight`.
     """
 
     def __init__(self, state: State, board: int, slot: int) -> None:
@@ -49,11 +49,11 @@ class Sight:
         self.constrictor: bool = rules.constrictor
         """Whether bodies never leave."""
         self.hazard_damage: int = rules.hazard_damage
-        """Health that a hazard layer costs; negative heals."""
+        """The health that a hazard layer takes. A negative number heals."""
 
     @cached_property
     def body(self) -> list[Point]:
-        """The own body, head first, repeats included."""
+        """This snake's body, head first, with repeats."""
         return self.state.body(self.board, self.slot)
 
     @property
@@ -66,7 +66,7 @@ class Sight:
 
     @property
     def health(self) -> int:
-        """1..100."""
+        """This snake's health, 1..100."""
         return int(self.state.arrays.health[self.board, self.slot])
 
     @property
@@ -86,37 +86,40 @@ class Sight:
 
     @cached_property
     def hazards(self) -> Counter[Point]:
-        """Hazard layers by point."""
+        """The number of hazard layers on each point."""
         return Counter(self.state.points(self.state.arrays.hazards[self.board]))
 
     @cached_property
     def safe(self) -> np.ndarray:
-        """bool (4,): False where a move is certain death; all True if each is (`envs.battlesnake.safety`)."""
+        """bool (4,): False where a move is certain death (`envs.battlesnake.safety`). If every move is, all are True."""
         return safe_moves(self.state, np.array([self.board]), np.array([self.slot]))[0]
 
     @cached_property
     def fills(self) -> list[Reach | None]:
-        """What a flood fill finds behind each move: `area`, moves to `food`; None for certain death and off the board."""
+        """What a flood fill finds behind each move: its `area`, and the moves to `food`.
+
+        None where the move is certain death.
+        """
         ways = [self.safe[move] and self.ahead(move) is not None for move in range(4)]
         return [reach(self.state, self.board, self.slot, move) if way else None for move, way in enumerate(ways)]
 
     def step(self, point: Point, move: int) -> Point | None:
-        """Where a move from `point` leads; None is off the board."""
+        """Return the point to which a move from `point` leads; None if it is off the board."""
         x, y = point[0] + _STEPS[move][0], point[1] + _STEPS[move][1]
         if self.wrapped:
             return x % self.width, y % self.height
         return (x, y) if 0 <= x < self.width and 0 <= y < self.height else None
 
     def ahead(self, move: int) -> Point | None:
-        """Where a move takes the own head; None is off the board."""
+        """Return the point to which a move takes this snake's head; None if it is off the board."""
         return self.step(self.head, move)
 
     def around(self, point: Point) -> set[Point]:
-        """The points of the board that are one move away."""
+        """Return the points of the board that are one move away from `point`."""
         return {p for move in range(4) if (p := self.step(point, move)) is not None}
 
     def distance(self, a: Point, b: Point) -> int:
-        """Moves between two points on an empty board."""
+        """Return the number of moves between two points on an empty board."""
         dx, dy = abs(a[0] - b[0]), abs(a[1] - b[1])
         if self.wrapped:
             dx, dy = min(dx, self.width - dx), min(dy, self.height - dy)

@@ -1,16 +1,16 @@
-"""Networks by name: `build("snake-cnn", (21, 21, 12), 3)`. torch is imported when the first one is built."""
+"""Builds networks by name: `build("snake-cnn", (21, 21, 12), 3)`. torch is imported when the first one is built."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["build", "names"]
+__all__ = ["build", "class_path", "names"]
 
 _NETWORKS = {
     "impala": "agents.networks.impala:Impala",
@@ -23,19 +23,24 @@ _NETWORKS = {
 
 
 def names() -> list[str]:
-    """The names that `build` knows, sorted."""
+    """Return the names that `build` knows, sorted."""
     return sorted(_NETWORKS)
 
 
-def build(name: str, observation_shape: tuple[int, ...], num_actions: int, **options: Any) -> torch.nn.Module:
-    """A fresh network: forward(observations [B, *observation_shape]) → (logits float32 [B, A], values float32 [B]).
-
-    Observations are uint8 (or any real dtype); the mask of actions is applied outside. Raises `UnknownNameError` for a name and
-    `ConfigError` for options that it doesn't know or can't use.
-    """
+def class_path(name: str) -> str:
+    """Where the class of a network is, as "module:class". Raises `UnknownNameError`."""
     if name not in _NETWORKS:
         raise UnknownNameError("network", name, names())
-    module, _, attribute = _NETWORKS[name].partition(":")
+    return _NETWORKS[name]
+
+
+def build(name: str, observation_shape: tuple[int, ...], num_actions: int, **options: Any) -> torch.nn.Module:
+    """Build a fresh network: forward(observations [B, *observation_shape]) → (logits float32 [B, A], values float32 [B]).
+
+    Observations are uint8, or of any real dtype. The caller applies the action mask. Raises `UnknownNameError` for a name that
+    it doesn't know, and `ConfigError` for options that it doesn't know or can't use.
+    """
+    module, _, attribute = class_path(name).partition(":")
     network_class = getattr(import_module(module), attribute)
     try:
         return network_class(tuple(observation_shape), num_actions, **options)

@@ -18,17 +18,21 @@ POOLINGS = ("flatten", "average", "max")
 class Impala(nn.Module):
     """Stages of convolution 3×3 → max pooling 3×3, stride 2 → residual blocks; ReLU, pooling head, dense layer, heads.
 
-    For observations [B, H, W, C]. `depths`: output planes of each stage, multiplied by `width`; `blocks`: residual blocks a
-    stage (two convolutions each). `pooling`: what the dense layer reads: "flatten" everything, or each plane's "average" or
-    "max". `hidden`: units of the dense layer. `scales`: one factor a plane (float = raw * scale), default 1/255; `offset` is
-    taken from the raw values first (LARS: offset 128 with the same scale).
+    Observations are [B, H, W, C]. `depths` are the output planes of each stage, multiplied by `width`. `blocks` is the number
+    of residual blocks per stage, of two convolutions each. `pooling` decides what the dense layer reads: "flatten" everything,
+    or each plane's "average" or "max". `hidden` is the units of the dense layer. `scales` has one factor per plane (float =
+    raw * scale); the default is 1/255. `offset` is subtracted from the raw values first (LARS: offset 128 with the same
+    scale).
 
-    Initialisation: convolutions and the dense layer orthogonal with gain √2, the second convolution of each block with
-    √2/number of blocks, so that a block begins near the identity; heads with .01 (actor) and 1 (critic); biases 0. (OpenAI's
-    train-procgen leaves TensorFlow's Glorot initialisation; CleanRL's ppo_procgen scales norms so that blocks begin small.)
+    Convolutions and the dense layer are initialised orthogonally with gain √2; the second convolution of each block with
+    √2/number of blocks, so that a block begins near the identity; the heads with .01 (actor) and 1 (critic). Biases are 0.
+    (OpenAI's train-procgen keeps TensorFlow's Glorot initialisation; CleanRL's ppo_procgen scales norms so that blocks begin
+    small.)
 
-    Weights and activations lie channels-last, as the observations do.
+    Weights and activations lie channels-last in memory, as the observations do.
     """
+
+    scales: torch.Tensor
 
     def __init__(
         self,
@@ -59,13 +63,14 @@ class Impala(nn.Module):
         self.dense = orthogonal(nn.Linear(features, hidden))
         self.heads = Heads(hidden, num_actions)
         self.register_buffer("scales", plane_scales(scales, planes).reshape(1, planes, 1, 1), persistent=False)
-        self.to(memory_format=torch.channels_last)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         planes = to_float(observations.permute(0, 3, 1, 2))
         if self.offset:
             planes = planes - self.offset
         first, *others = self.stages
+        assert isinstance(first, _Stage)
         # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a batch.
         entry = first.entry
         planes = first.after_entry(conv2d(planes, entry.weight * self.scales, entry.bias, padding=1))

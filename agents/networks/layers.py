@@ -12,14 +12,15 @@ Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
 
 
 def orthogonal(layer: Layer, gain: float = 2**0.5) -> Layer:
-    """Initialise as the PPO references do: orthogonal weights, zero biases."""
+    """Initialise a layer as the PPO references do, with orthogonal weights and zero biases, and return it."""
     nn.init.orthogonal_(layer.weight, gain)
-    nn.init.zeros_(layer.bias)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
     return layer
 
 
 def plane_scales(scales: Sequence[float] | None, planes: int) -> torch.Tensor:
-    """float32 (planes,), 1/255 unless given. Raises `ValueError` if their number is wrong."""
+    """Return one factor per plane, float32 (planes,); 1/255 unless given. Raises `ValueError` if their number is wrong."""
     if scales is None:
         return torch.full((planes,), 1 / 255)
     if len(scales) != planes:
@@ -28,10 +29,22 @@ def plane_scales(scales: Sequence[float] | None, planes: int) -> torch.Tensor:
 
 
 def to_float(observations: torch.Tensor) -> torch.Tensor:
-    """In the dtype that the next layer computes in. bfloat16 holds 0..255 exactly."""
+    """Convert observations to the dtype that the next layer computes in. bfloat16 holds 0..255 exactly."""
     device = observations.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
     return observations.to(dtype)
+
+
+def take_heads_off(network: nn.Module) -> int:
+    """Have `network` answer with what its heads would get, and return how many features that is.
+
+    Raises `ValueError` for a network without such heads.
+    """
+    heads = getattr(network, "heads", None)
+    if not isinstance(heads, Heads):
+        raise ValueError(f"{type(network).__name__} has no heads that others could replace")
+    network.heads = nn.Identity()
+    return heads.actor.in_features
 
 
 class Heads(nn.Module):

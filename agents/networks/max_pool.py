@@ -1,9 +1,8 @@
-"""Max pooling 3×3 with stride 2 for bfloat16 on a CPU, where torch's own takes as long as the convolution before it."""
+"""Max pooling 3×3 with stride 2 for bfloat16 on a CPU. torch's own takes as long as the convolution before it."""
 
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,6 +14,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import max_pool2d
 
 from envs.battlesnake.kernels import compiled_for, kernel
+from envs.common.cores import usable_cores
 
 _PICTURES_A_PART = 32
 # A bfloat16's bits as the upper half of an int32, negative numbers' turned round, are in the order of the numbers. The lower
@@ -28,8 +28,8 @@ _PLACE = np.int32(15)
 class MaxPool(nn.Module):
     """`nn.MaxPool2d(3, stride=2, padding=1)`, with a kernel of its own for bfloat16 pictures that lie channels-last on the CPU.
 
-    Values equal torch's. So do gradients, but for rounding: a cell that wins several windows gets their sum from float32, from
-    torch one rounded to bfloat16 after each addition. 0 counts as greater than -0.
+    Values equal torch's. So do gradients, except for rounding: a cell that wins several windows gets their sum added in
+    float32, while torch rounds to bfloat16 after each addition. 0 counts as greater than -0.
     """
 
     def forward(self, planes: torch.Tensor) -> torch.Tensor:
@@ -97,7 +97,7 @@ def _in_parts(work: Callable[[slice], None], batch: int) -> None:
 
 @functools.cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count())
+    return ThreadPoolExecutor(usable_cores())
 
 
 @kernel

@@ -16,9 +16,11 @@ from agents.networks.layers import Heads, orthogonal, plane_scales, to_float
 class MLP(nn.Module):
     """Flatten → hidden layers with ReLU → heads.
 
-    `hidden_sizes`: units of each hidden layer. `scales`: one factor for each entry of the observation's last axis
-    (float = raw * scale), default 1/255.
+    `hidden_sizes` are the units of each hidden layer. `scales` has one factor for each entry of the observation's last axis
+    (float = raw * scale); the default is 1/255.
     """
+
+    scales: torch.Tensor
 
     def __init__(
         self,
@@ -38,6 +40,7 @@ class MLP(nn.Module):
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         first, *others = self.hidden
+        assert isinstance(first, nn.Linear)
         # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a batch.
         features = linear(to_float(observations.flatten(1)), first.weight * self.scales, first.bias).relu()
         for layer in others:

@@ -14,10 +14,10 @@ nn = mx.gluon.nn
 
 
 class StarterPackBlock(mx.gluon.HybridBlock):
-    """Planes float32 [B, P, H, W] → Q values float32 [B, A]. `shape` says how large everything is.
+    """Planes float32 [B, P, H, W] → Q values float32 [B, A]. `shape` has the sizes of the layers.
 
-    `vision` sees the planes through convolutions alone. `concat` adds what the planes average to over the board (health, food,
-    lengths). `attention` also weighs each cell by how well it answers a query that those averages put.
+    The kind `vision` sees the planes through convolutions alone. `concat` adds the average of each plane over the board
+    (health, food, lengths). `attention` also weighs each cell, by how well it answers a query that is made of those averages.
     """
 
     def __init__(self, shape: StarterPackShape) -> None:
@@ -53,7 +53,7 @@ class StarterPackBlock(mx.gluon.HybridBlock):
 
 
 def build(shape: StarterPackShape, seed: int) -> StarterPackBlock:
-    """A fresh network (He et al. 2015); the same for the same seed."""
+    """Build a fresh network (initialised as by He et al. 2015). The same seed gives the same network."""
     mx.random.seed(seed)
     network = StarterPackBlock(shape)
     network.initialize(mx.init.Xavier(rnd_type="gaussian", factor_type="in", magnitude=2))
@@ -62,7 +62,7 @@ def build(shape: StarterPackShape, seed: int) -> StarterPackBlock:
 
 
 def to_planes(observations: np.ndarray, *, one_versus_all: bool, scales: Sequence[float] | None) -> Any:
-    """What the network reads of observations [B, H, W, C]; as `agents.networks.starter_pack.StarterPack.planes`."""
+    """Return the planes that the network reads of observations [B, H, W, C], as torch's twin does (`StarterPack.planes`)."""
     planes = observations.transpose(0, 3, 1, 2).astype(np.float32)
     if one_versus_all:
         planes = np.concatenate([planes[:, :2], planes[:, 2:].sum(axis=1, keepdims=True)], axis=1)
@@ -72,11 +72,11 @@ def to_planes(observations: np.ndarray, *, one_versus_all: bool, scales: Sequenc
 
 
 def weights_of(network: StarterPackBlock) -> dict[str, np.ndarray]:
-    """By the names that torch's twin has for them."""
+    """Return the network's weights, by the names that torch's twin has for them."""
     return {name: parameter.data().asnumpy() for name, parameter in network._collect_params_with_prefix().items()}
 
 
 def set_weights(network: StarterPackBlock, weights: dict[str, np.ndarray]) -> None:
-    """The inverse of `weights_of`."""
+    """Set the network's weights to what `weights_of` returned."""
     for name, parameter in network._collect_params_with_prefix().items():
         parameter.set_data(to_mxnet(weights[name]))

@@ -1,4 +1,4 @@
-"""Any of the networks with heads for Q-learning: dueling, distributional, noisy."""
+"""Gives any of the networks heads for Q-learning, which may be dueling, distributional and noisy."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from torch import nn
 from torch.nn.functional import linear
 
 from agents import networks
-from agents.networks.layers import orthogonal
+from agents.networks.layers import orthogonal, take_heads_off
 
 
 class QNetwork(nn.Module):
-    """The network `body` (options `body_options`) with heads for Q values in place of its own.
+    """The network `body` (with `body_options`), with heads for Q values in place of its own.
 
-    forward: observations [B, …] → (Q values float32 [B, A], the highest of each row float32 [B]), so the greedy policy is the
+    forward: observations [B, …] → (Q values float32 [B, A], the highest of each row float32 [B]). So the greedy policy is the
     argmax, as it is for logits.
 
-    `dueling`: Q = V + A - mean A (Wang et al. 2016, arXiv 1511.06581). `num_atoms` > 1: the distribution of returns on so many
-    atoms from `v_min` to `v_max`, Q is its mean (C51: Bellemare et al. 2017, arXiv 1707.06887). `noisy`: weights of the heads
-    with learned noise of initial size `sigma0` (Fortunato et al. 2018, arXiv 1706.10295), which is 0 until `draw_noise`.
+    * With `dueling`, Q = V + A - mean A (Wang et al. 2016, arXiv 1511.06581).
+    * With `num_atoms` > 1, the heads give the distribution of returns on that many atoms from `v_min` to `v_max`, and Q is its
+      mean (C51: Bellemare et al. 2017, arXiv 1707.06887).
+    * With `noisy`, the weights of the heads have learned noise of initial size `sigma0` (Fortunato et al. 2018, arXiv
+      1706.10295). The noise is 0 until `draw_noise` is called.
     """
 
     support: torch.Tensor
@@ -44,8 +46,7 @@ class QNetwork(nn.Module):
         if num_atoms < 1 or (num_atoms > 1 and v_min >= v_max):
             raise ValueError(f"num_atoms {num_atoms} from v_min {v_min} to v_max {v_max} are no distribution")
         self.body = networks.build(body, observation_shape, num_actions, **(body_options or {}))
-        features = self.body.heads.actor.in_features
-        self.body.heads = nn.Identity()
+        features = take_heads_off(self.body)
         self.num_actions, self.num_atoms = num_actions, num_atoms
 
         def head(outputs: int) -> nn.Module:
@@ -60,7 +61,7 @@ class QNetwork(nn.Module):
         return values, values.max(-1).values
 
     def atoms(self, observations: torch.Tensor) -> torch.Tensor:
-        """float32 [B, A, num_atoms]: logits of the distribution of returns; with one atom the Q values themselves."""
+        """Return the logits of the distribution of returns, float32 [B, A, num_atoms]. With one atom these are the Q values."""
         features = self.body(observations)
         # Float32 also under autocast: differences between actions are small, and so are these layers.
         with torch.autocast(features.device.type, enabled=False):
@@ -71,20 +72,20 @@ class QNetwork(nn.Module):
             return self.value(features)[:, None, :] + atoms - atoms.mean(1, keepdim=True)
 
     def draw_noise(self, generator: torch.Generator | None = None) -> None:
-        """New noise for the heads, if they are noisy."""
+        """Draw new noise for the heads, if they are noisy."""
         for layer in (self.advantage, self.value):
             if isinstance(layer, NoisyLinear):
                 layer.draw_noise(generator)
 
 
 def q_values(atoms: torch.Tensor, support: torch.Tensor) -> torch.Tensor:
-    """Expected returns [B, A] from `QNetwork.atoms` [B, A, N] on the atoms of `support` [N]."""
+    """Return the expected returns [B, A] from `QNetwork.atoms` [B, A, N] on the atoms of `support` [N]."""
     # No matrix product: autocast would round it to bfloat16.
     return atoms.squeeze(-1) if len(support) == 1 else (atoms.softmax(-1) * support).sum(-1)
 
 
 class NoisyLinear(nn.Module):
-    """A linear layer whose weights are mean + sigma · noise; factorised Gaussian noise, initialised as in section 3.2."""
+    """A linear layer whose weights are mean + sigma · noise, with factorised Gaussian noise, initialised as in section 3.2."""
 
     noise_in: torch.Tensor
     noise_out: torch.Tensor

@@ -1,4 +1,4 @@
-"""Any of the networks with a memory: an LSTM between its layers and its heads."""
+"""Gives any of the networks a memory: an LSTM between its layers and its heads."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from torch import nn
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from agents import networks
-from agents.networks.layers import Heads
+from agents.networks.layers import Heads, take_heads_off
 
 
 class Recurrent(nn.Module):
     """The network `body` (options `body_options`) up to its heads → LSTM of `units` → heads of its own.
 
-    Unlike other networks it answers for stretches of episodes and takes what it remembers along:
-    forward: observations float or uint8 [B, …] in order of time within each stretch, `lengths` of the stretches (their sum is
-    B), state float32 [S, 2 · units] before the first entry of each → (logits float32 [B, A], values float32 [B], state after
-    the last entry of each [S, 2 · units]). The state at the beginning of an episode is 0. LSTM as Hochreiter and Schmidhuber
-    1997, orthogonal weights and zero biases as in CleanRL's ppo_atari_lstm.py.
+    Unlike other networks it answers for stretches of episodes, and passes its memory along. forward takes
+
+    * observations, float or uint8 [B, …], in order of time within each stretch,
+    * `lengths` of the S stretches, whose sum is B,
+    * the state, float32 [S, 2 · units], before the first entry of each stretch; it is 0 at the beginning of an episode;
+
+    and returns (logits float32 [B, A], values float32 [B], state after the last entry of each stretch [S, 2 · units]). The
+    LSTM is that of Hochreiter and Schmidhuber 1997, with orthogonal weights and zero biases as in CleanRL's ppo_atari_lstm.py.
     """
 
     def __init__(
@@ -36,8 +39,7 @@ class Recurrent(nn.Module):
         if units < 1:
             raise ValueError(f"units is {units}; it must be at least 1")
         self.body = networks.build(body, observation_shape, num_actions, **(body_options or {}))
-        features = self.body.heads.actor.in_features
-        self.body.heads = nn.Identity()
+        features = take_heads_off(self.body)
         self.lstm = nn.LSTM(features, units, batch_first=True)
         for name, parameter in self.lstm.named_parameters():
             nn.init.zeros_(parameter) if "bias" in name else nn.init.orthogonal_(parameter, 1.0)
@@ -57,7 +59,7 @@ class Recurrent(nn.Module):
         return *self.heads(outputs[real]), torch.cat(after, -1)[0]
 
     def one_step(self) -> OneStep:
-        """The same network for playing."""
+        """Return the same network in the form that plays one step at a time."""
         return OneStep(self)
 
 

@@ -1,4 +1,4 @@
-"""A small convolutional network for board-shaped observations, built for arithmetic: the board is taken in patches."""
+"""A small convolutional network for board-shaped observations. It is cheap, because it reads the board in patches."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from agents.networks.layers import Heads, orthogonal, plane_scales, to_float
 class SnakeCNN(nn.Module):
     """3×3 convolutions with ReLU → one dense layer → heads, for observations [B, H, W, C].
 
-    `channels` and `strides`: output planes and stride of each convolution; by default one, whose patches don't overlap
-    (half the multiply-adds of two of stride 2, and faster to learn: docs/ppo.md). `hidden`: units of the dense layer. `scales`:
-    one factor a plane (float = raw * scale), default 1/255. Weights and activations lie channels-last, as the observations do.
+    `channels` and `strides` are the output planes and the stride of each convolution. By default there is one convolution,
+    whose patches don't overlap; it needs half the multiply-adds of two with stride 2, and learns faster (docs/ppo.md).
+    `hidden` is the units of the dense layer. `scales` has one factor per plane (float = raw * scale); the default is 1/255.
+    Weights and activations lie channels-last in memory, as the observations do.
     """
+
+    scales: torch.Tensor
 
     def __init__(
         self,
@@ -42,10 +45,11 @@ class SnakeCNN(nn.Module):
         self.dense = orthogonal(nn.Linear(height * width * channels[-1], hidden))
         self.heads = Heads(hidden, num_actions)
         self.register_buffer("scales", plane_scales(scales, planes).reshape(1, planes, 1, 1), persistent=False)
-        self.to(memory_format=torch.channels_last)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         first, *others = self.convolutions
+        assert isinstance(first, nn.Conv2d)
         # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a batch.
         planes = to_float(observations.permute(0, 3, 1, 2))
         planes = conv2d(planes, first.weight * self.scales, first.bias, first.stride, first.padding).relu()

@@ -1,6 +1,6 @@
-"""The networks of the SageMaker starter pack in torch: what those in MXNet become when they are exported.
+"""The networks of the SageMaker starter pack in torch.
 
-`agents.networks.mxnet_starter_pack` is what is trained.
+`agents.networks.mxnet_starter_pack` is what is trained; when it is exported, it becomes one of these.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from agents.networks.starter_pack_shape import shape_of
 class StarterPack(nn.Module):
     """Observations [B, H, W, C] → (Q values float32 [B, A], the highest of each row float32 [B]).
 
-    `kind`: see `agents.networks.mxnet_starter_pack`. `state_type="one_versus_all"` adds up the planes of all other snakes:
-    those from the third on, as `StarterPackObservation(own_first=True)` has them. `scales`: one factor for each plane that is
-    read.
+    `agents.networks.mxnet_starter_pack` explains `kind`. `state_type` is layered or one_versus_all. The latter adds up the
+    planes of all other snakes, which are those from the third on (see `StarterPackObservation(own_first=True)`). `scales` has
+    one factor for each plane that is read.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class StarterPack(nn.Module):
         self.output = nn.Linear(shape.dense[-1][1], num_actions)
 
     def planes(self, observations: torch.Tensor) -> torch.Tensor:
-        """float [B, P, H, W], scaled."""
+        """Return the planes that the network reads, scaled, float [B, P, H, W]."""
         planes = to_float(observations.permute(0, 3, 1, 2))
         if self.one_versus_all:
             planes = torch.cat([planes[:, :2], planes[:, 2:].sum(1, keepdim=True)], 1)

@@ -1,11 +1,11 @@
-"""How large the layers of the starter pack's networks are: what the ones in MXNet and their twins in torch share."""
+"""The sizes of the layers of the starter pack's networks. Those in MXNet and their twins in torch share them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
 
-from envs.errors import UnknownNameError
+from envs.common.errors import UnknownNameError
 
 KINDS = ("attention", "concat", "vision")
 STATE_TYPES = ("layered", "one_versus_all")
@@ -13,7 +13,10 @@ STATE_TYPES = ("layered", "one_versus_all")
 
 @dataclass(frozen=True, kw_only=True)
 class StarterPackShape:
-    """How large each layer is. Option names are the pack's; raises `ValueError` or `UnknownNameError` for what can't be."""
+    """The size of each layer. The options have the pack's names.
+
+    Raises `ValueError` or `UnknownNameError` for values that can't be.
+    """
 
     kind: str
     height: int
@@ -21,14 +24,17 @@ class StarterPackShape:
     planes: int
     num_actions: int
     starting_channels: int = 6
-    """Output planes of the first convolution; each further one has twice as many."""
+    """The output planes of the first convolution. Each further one has twice as many."""
     number_of_conv_layers: int = 3
+    """Convolutions, one after the other."""
     number_of_dense_layers: int = 2
+    """Dense layers after them, before that of the Q values."""
     number_of_hidden_states: int = 128
     """Units of each dense layer."""
     kernel_size: int = 3
-    """Odd; planes keep their size but for the stride."""
+    """The side of the convolutions' kernels, an odd number. Apart from the stride, planes keep their size."""
     stride: int = 1
+    """Of each convolution."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -68,7 +74,7 @@ class StarterPackShape:
 def shape_of(
     observation_shape: tuple[int, int, int], num_actions: int, *, kind: str, state_type: str = "layered", **sizes: int
 ) -> StarterPackShape:
-    """The layers for observations (H, W, C). Raises like `StarterPackShape`."""
+    """Return the sizes of the layers for observations (H, W, C). Raises what `StarterPackShape` raises."""
     if state_type not in STATE_TYPES:
         raise UnknownNameError("state_type", str(state_type), STATE_TYPES)
     height, width, channels = observation_shape

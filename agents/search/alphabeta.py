@@ -1,4 +1,4 @@
-"""Alpha-beta search: what I can force, if the others answer knowing my move."""
+"""Alpha-beta search. It finds what I can force, even if the others answer knowing my move."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from agents.agent import Agent, Decision
 from agents.policy import Policy
-from agents.search.budget import Budget, WorkspacePool, check_range
-from agents.search.guess import best_reply
-from agents.search.judgement import SCALE, SURE, WIN, Weights, judge
+from agents.search.best_response import best_reply
+from agents.search.evaluation import SCALE, SURE, WIN, Weights, judge
+from agents.search.make_unmake import Turns, drift, new_turns, play, position_hash, search_rules, start_hash, take_back
 from agents.search.players import choose_players, head_distance, is_player
 from agents.search.territory import Territory, new_territory, survey
-from agents.search.transpositions import AT_LEAST, AT_MOST, EXACT, NO_MOVE, look_up, new_table, store
-from agents.search.turns import Turns, drift, new_turns, play, position_hash, search_rules, start_hash, take_back
+from agents.search.time_management import MAX_CPU_MS, MIN_CPU_MS, SearchLimits, WorkspacePool, check_range, cpu_due
+from agents.search.transposition_table import AT_LEAST, AT_MOST, EXACT, NO_MOVE, look_up, new_table, store
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.safety import is_certain_death
-from envs.battlesnake.state import HEAD_COLLISION, State, head_cell, is_alive, step_offset
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import HEAD_COLLISION, Boards, State, head_cell, is_alive, step_offset
 
 MAX_DEPTH = 56
 _QUIET_TURNS = 4
@@ -33,12 +34,13 @@ DEFAULT_NODES = 20_000
 WINDOW = 150
 SOON = 3
 _FEW_NODES = 200
+_EVERY_MOVE = np.ones(4, np.bool_)
 # Registers of a search that can be interrupted.
 _PLY, _TURN, _NODES, _TURNS_PLAYED, _VALUE, _RETURNING, _PLAYERS = range(7)
 
 
 class Stack(NamedTuple):
-    """The search's own stack, a row a ply (one snake's choice), P plies, S slots, and what it learns on the way."""
+    """The search's own stack, with one row per ply (one snake's choice), and what it learns on the way: P plies, S slots."""
 
     reg: np.ndarray  # int64 (8,)
     players: np.ndarray  # int64 (S,): slots of the snakes that are searched, mine first
@@ -58,10 +60,11 @@ class Stack(NamedTuple):
     killer: np.ndarray  # int64 (P,): the move that last caused a cut here
     history: np.ndarray  # int64 (S, C): how often a snake's move to a cell caused a cut, weighted by depth
     table: np.ndarray  # uint64 (M, 2)
+    allowed: np.ndarray  # bool (4,): the moves that I may choose at the root
 
 
 class Workspace(NamedTuple):
-    """All that one search writes to."""
+    """All arrays that one search writes to."""
 
     stack: Stack
     turns: Turns
@@ -69,7 +72,7 @@ class Workspace(NamedTuple):
 
 
 def new_workspace(state: State, *, table_bits: int) -> Workspace:
-    """Room for a search on boards of this state's shape."""
+    """Allocate the arrays for a search on boards of this state's shape, with a table of 2**`table_bits` positions."""
     snakes, cells = state.num_snakes, state.arrays.occupied.shape[1]
     plies = _MAX_TURNS * (MAX_RIVALS + 1) + 1
     column = [np.zeros(plies, np.int64) for _ in range(10)]
@@ -92,18 +95,19 @@ def new_workspace(state: State, *, table_bits: int) -> Workspace:
         killer=column[9],
         history=np.zeros((snakes, cells), np.int64),
         table=new_table(table_bits),
+        allowed=np.ones(4, np.bool_),
     )
     return Workspace(stack, new_turns(state, _MAX_TURNS), new_territory(state))
 
 
 def share_table(space: Workspace, owner: Workspace) -> Workspace:
-    """The same room, but for the table, which is the owner's."""
+    """Return a workspace with the arrays of `space` and the transposition table of `owner`."""
     return space._replace(stack=space.stack._replace(table=owner.stack.table))
 
 
 @kernel
-def prepare(s, r, x, u, f, me, max_rivals, near):
-    """Start anew on board 0 for snake `me`: whom to search, empty tables."""
+def prepare(s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, me: int, max_rivals: int, near: int) -> None:
+    """Begin a search on board 0 for snake `me`: choose the snakes to search, and empty the tables."""
     x.table[:] = 0
     x.history[:] = 0
     x.killer[:] = NO_MOVE
@@ -114,16 +118,19 @@ def prepare(s, r, x, u, f, me, max_rivals, near):
 
 
 @kernel
-def begin(x, depth, alpha, beta):
-    """Set out on an iteration of `depth` turns within a window."""
+def begin(x: Stack, depth: int, alpha: int, beta: int) -> None:
+    """Begin an iteration of `depth` turns with the window alpha to beta."""
     x.reg[_PLY], x.reg[_TURN], x.reg[_RETURNING] = 0, 0, 0
     x.player[0], x.depth[0], x.alpha[0], x.beta[0] = 0, depth, alpha, beta
     x.best_move[0] = NO_MOVE
 
 
 @kernel
-def run(s, r, x, u, f, w, until):
-    """Search on until the iteration is done (True) or `until` nodes were seen in all (False; call again to go on)."""
+def run(s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, w: Weights, until: int) -> bool:
+    """Search until the iteration is done, which returns True, or until `until` nodes were visited in all, which returns False.
+
+    After False, another call continues.
+    """
     ply, turn, value, returning = x.reg[_PLY], x.reg[_TURN], x.reg[_VALUE], x.reg[_RETURNING] != 0
     nodes, played, done = x.reg[_NODES], x.reg[_TURNS_PLAYED], False
     while True:
@@ -172,7 +179,7 @@ def run(s, r, x, u, f, w, until):
 
 
 @kernel
-def _collect_moves(s, r, x, ply):
+def _collect_moves(s: Boards, r: Rules, x: Stack, ply: int) -> None:
     """The moves of a turn whose last chooser chose at `ply`. The snakes that aren't searched meet my head if they dare."""
     while True:
         x.moves[0, x.players[x.player[ply]]] = x.choices[ply, x.tried[ply] - 1]
@@ -191,14 +198,14 @@ def _collect_moves(s, r, x, ply):
 
 
 @kernel
-def _landing(s, r, i, move):
+def _landing(s: Boards, r: Rules, i: int, move: int) -> int:
     """The padded cell to which a move leads."""
     target = head_cell(s, 0, i) + step_offset(r.width, move)
     return s.opposite[target] if r.wrapped else target
 
 
 @kernel
-def _next_player(s, x, player):
+def _next_player(s: Boards, x: Stack, player: int) -> int:
     """Place in `players` of who chooses next in this turn; 0 if all have."""
     for j in range(player + 1, x.reg[_PLAYERS]):
         if is_alive(s, 0, x.players[j]):
@@ -207,7 +214,7 @@ def _next_player(s, x, player):
 
 
 @kernel
-def _settle(s, r, x, u, f, w, ply, turn):
+def _settle(s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, w: Weights, ply: int, turn: int) -> tuple[bool, int]:
     """(True, score) of a position that needs no search: the game is over, it is known, or it is as deep as we look."""
     me, depth = x.players[0], x.depth[ply]
     if not is_alive(s, 0, me):
@@ -229,7 +236,7 @@ def _settle(s, r, x, u, f, w, ply, turn):
 
 
 @kernel
-def _is_mutual(s, r, u, me, turn):
+def _is_mutual(s: Boards, r: Rules, u: Turns, me: int, turn: int) -> bool:
     """Whether the snake that met my head died too, or the last snakes died together: nobody wins that by choice."""
     if s.cause[0, me] == HEAD_COLLISION:
         return not is_alive(s, 0, s.killer[0, me])
@@ -237,7 +244,7 @@ def _is_mutual(s, r, u, me, turn):
 
 
 @kernel
-def _is_quiet(s, r, x):
+def _is_quiet(s: Boards, r: Rules, x: Stack) -> bool:
     """Whether no two heads can meet on the next turn."""
     for j in range(1, x.reg[_PLAYERS]):
         if is_alive(s, 0, x.players[j]) and head_distance(s, r, x.players[0], x.players[j]) == 2:
@@ -246,7 +253,7 @@ def _is_quiet(s, r, x):
 
 
 @kernel
-def _list_choices(s, r, x, ply):
+def _list_choices(s: Boards, r: Rules, x: Stack, ply: int) -> None:
     """The moves of the ply's snake that are not certain death, the most promising first; straight on if there are none."""
     i = x.players[x.player[ply]]
     head = head_cell(s, 0, i)
@@ -254,7 +261,7 @@ def _list_choices(s, r, x, ply):
     count = 0
     for move in range(4):
         target = head + step_offset(r.width, move)
-        if is_certain_death(s, 0, i, r, target):
+        if is_certain_death(s, 0, i, r, target) or (ply == 0 and not x.allowed[move]):
             continue
         merit = x.history[i, target]
         if move == x.killer[ply]:
@@ -276,7 +283,7 @@ def _list_choices(s, r, x, ply):
 
 
 @kernel
-def _note(s, r, x, ply, value):
+def _note(s: Boards, r: Rules, x: Stack, ply: int, value: int) -> None:
     """Take a child's score into account: mine for the largest, the others' for the smallest."""
     move = x.choices[ply, x.tried[ply] - 1]
     mine = x.player[ply] == 0
@@ -293,7 +300,7 @@ def _note(s, r, x, ply, value):
 
 
 @kernel
-def _remember(x, ply, turn):
+def _remember(x: Stack, ply: int, turn: int) -> None:
     best = x.best[ply]
     bound = AT_LEAST if best >= x.beta[ply] else AT_MOST if best <= x.floor[ply] else EXACT
     store(x.table, x.key[ply], best, x.depth[ply], bound, x.best_move[ply], turn)
@@ -302,24 +309,26 @@ def _remember(x, ply, turn):
 class AlphaBeta(Agent):
     """Looks ahead turn by turn, deeper and deeper, and plays the move with the best outcome that the others can't prevent.
 
-    The others are taken to answer knowing my move (paranoid search), which is exact about what I can force: in a duel a win
-    that it announces (`note["score"]` near `judgement.WIN`) is a win against anyone. Of more snakes only the nearest
-    `max_rivals` are searched, the second and third if their heads are within `near` moves; the rest go straight on where they
-    can, and for my square if they are long enough. Positions at the end of the search are judged by `judgement.judge`; where
-    two heads could meet next, it looks on for up to 4 turns. No food appears and no royale wall moves during the search.
+    **What is searched.** The others are assumed to answer knowing my move (paranoid search). This is exact about what I can
+    force: in a duel, a win that it announces (`note["score"]` near `evaluation.WIN`) is a win against anyone. Of more snakes
+    only the nearest `max_rivals` are searched, the second and third only if their heads are within `near` moves. The rest go
+    straight on where they can, and enter my cell if they are long enough. `evaluation.judge` evaluates positions at the end of
+    the search. Where two heads could meet next, the search looks further, for up to 4 turns. It assumes that no food appears
+    and that no royale wall moves.
 
-    With a `policy` (a `Policy`, or its bundle's path) it doesn't give up: where it sees me dead within `SOON` turns against
-    those who know my move, it plays the best reply to what the policy expects of the nearest other (`guess.best_reply`), with
-    what is left of its time. `note["guessed"]` says so.
+    **With a policy** (a `Policy`, or its bundle's path) it has a fallback. If it proves that I die within `SOON` turns against
+    opponents who know my move, it plays the best response to what the policy predicts of the nearest opponent
+    (`best_response.best_reply`), with the time that is left, and sets `note["guessed"]`.
 
-    Under `nodes` (positions in which a snake chooses or that are judged) it is deterministic. With a deadline and no `nodes` it
-    thinks until `margin_ms` before that; with neither, for 20 000 nodes. With `threads` above 1, others search ahead of the
-    first through the same table for as long as it thinks; the deepest answer counts. That depends on who comes first, so it
-    isn't deterministic; `nodes` then limits the first alone. `weights` are what its judgement counts. It keeps a table of
-    2**`table_bits` positions of 16 bytes, and as much for each further thread.
+    **How long it thinks.** With a limit of `nodes` (positions in which a snake chooses or that are evaluated) it is
+    deterministic. With a deadline and no `nodes` it thinks until `margin_ms` before the deadline; with neither, for 20 000
+    nodes. `cpu_ms` limits the processor time, in milliseconds, that its thread spends on a move, whatever else the machine
+    does. With `threads` above 1, further threads search ahead of the first through the same table as long as it thinks, and
+    the deepest answer counts. This depends on timing, so it isn't deterministic; `nodes` then limits only the first thread.
+    The transposition table has 2**`table_bits` positions of 16 bytes, and as many again for each further thread.
 
-    Raises `ConfigError` for options out of range, what `Policy.load` raises, and `BundleError` when playing on a board of
-    another size than the policy knows.
+    `weights` are those of the evaluation. Raises `ConfigError` for options out of range, whatever `Policy.load` raises, and
+    `BundleError` when playing on a board of a size that the policy doesn't know.
     """
 
     name = "alphabeta"
@@ -329,6 +338,7 @@ class AlphaBeta(Agent):
         policy: Policy | str | os.PathLike[str] | None = None,
         *,
         nodes: int | None = None,
+        cpu_ms: float | None = None,
         max_rivals: int = 2,
         near: int = 7,
         margin_ms: float = 15.0,
@@ -338,6 +348,7 @@ class AlphaBeta(Agent):
         weights: Weights | None = None,
     ) -> None:
         check_range("nodes", nodes, 1, 1 << 40)
+        check_range("cpu_ms", cpu_ms, MIN_CPU_MS, MAX_CPU_MS)
         check_range("max_rivals", max_rivals, 0, MAX_RIVALS)
         check_range("max_depth", max_depth, 1, MAX_DEPTH)
         check_range("table_bits", table_bits, 8, 24)
@@ -345,27 +356,35 @@ class AlphaBeta(Agent):
         self.policy = policy if policy is None or isinstance(policy, Policy) else Policy.load(policy)
         if self.policy is not None:
             self.name = f"{self.policy.name}-alphabeta"
-        self.nodes, self.max_rivals, self.near, self.margin_ms = nodes, max_rivals, near, margin_ms
+        self.nodes, self.cpu_ms, self.margin_ms = nodes, cpu_ms, margin_ms
+        self.max_rivals, self.near = max_rivals, near
         self.max_depth, self.table_bits, self.weights = max_depth, table_bits, weights or Weights()
         self.threads, self._has_guessed = threads, False
         self._idle: WorkspacePool[Workspace] = WorkspacePool(lambda state: new_workspace(state, table_bits=table_bits))
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        budget = self.nodes or DEFAULT_NODES
-        return np.array([self._search(state, b, i, budget, None).move for b, i in zip(boards, slots, strict=True)], np.int8)
+        budget = self.nodes or (DEFAULT_NODES if self.cpu_ms is None else None)
+        pairs = zip(boards, slots, strict=True)
+        return np.array([self._search(state, b, i, _EVERY_MOVE, budget, None).move for b, i in pairs], np.int8)
 
     def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
-        nodes = self.nodes or (DEFAULT_NODES if deadline is None else None)
-        return self._search(state, 0, you, nodes, None if deadline is None else deadline - self.margin_ms / 1000)
+        return self.act_among(state, you, _EVERY_MOVE, deadline)
 
-    def _search(self, state: State, board: int, you: int, nodes: int | None, deadline: float | None) -> Decision:
+    def act_among(self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None) -> Decision:
+        nodes = self.nodes or (DEFAULT_NODES if deadline is None and self.cpu_ms is None else None)
+        return self._search(state, 0, you, allowed, nodes, None if deadline is None else deadline - self.margin_ms / 1000)
+
+    def _search(
+        self, state: State, board: int, you: int, allowed: np.ndarray, nodes: int | None, deadline: float | None
+    ) -> Decision:
         with ExitStack() as borrowed:
             spaces = [borrowed.enter_context(self._idle.borrow(state)) for _ in range(self.threads)]
             searches = []
             for place, space in enumerate(spaces):
-                budget = Budget(nodes, deadline) if place == 0 else Budget(None, math.inf)
+                own = SearchLimits(nodes, deadline, cpu_due(self.cpu_ms))
+                budget = own if place == 0 else SearchLimits(None, math.inf)
                 scratch, shared = state.select(np.array([board])), share_table(space, spaces[0])
-                searches.append(_Search(self, scratch, int(you), shared, budget, first=1 + place))
+                searches.append(_Search(self, scratch, int(you), shared, budget, first=1 + place, allowed=allowed))
             found = max(_run_together(searches), key=lambda found: found.depth)
             note = {"score": found.score, "depth": found.depth}
             for key, register in (("nodes", _NODES), ("turns", _TURNS_PLAYED)):
@@ -379,7 +398,7 @@ class AlphaBeta(Agent):
     def _guess(self, here: State, root: _Search, found: _Found) -> int | None:
         """If I am lost soon, the best reply to what the policy expects, with what `root` has left of its budget; else None."""
         lost = found.score <= SOON - WIN
-        x, budget, now = root.space.stack, root.budget, time.monotonic()
+        x, budget, now, cpu_now = root.space.stack, root.budget, time.monotonic(), time.thread_time()
         # The first time in any case, so that a first call compiles all.
         if self.policy is None or x.reg[_PLAYERS] == 1 or (self._has_guessed and not lost):
             return None
@@ -389,11 +408,12 @@ class AlphaBeta(Agent):
             nonlocal spent
             nodes = None if left is None else max(_FEW_NODES, int(share * left) - spent)
             deadline = None if budget.deadline is None else now + share * (budget.deadline - now)
-            score = _Search(self, onward, root.me, root.space, Budget(nodes, deadline), first=1).run().score
+            cpu = None if budget.cpu_due is None else cpu_now + share * (budget.cpu_due - cpu_now)
+            score = _Search(self, onward, root.me, root.space, SearchLimits(nodes, deadline, cpu), first=1).run().score
             spent += int(x.reg[_NODES])
             return score
 
-        move = best_reply(self.policy, here, root.me, rival, search)
+        move = best_reply(self.policy, here, root.me, rival, search, allowed=root.allowed)
         self._has_guessed |= move is not None
         return move if lost else None
 
@@ -414,24 +434,28 @@ class _Search:
     state: State
     me: int
     space: Workspace
-    budget: Budget
+    budget: SearchLimits
     first: int
+    allowed: np.ndarray = field(default_factory=lambda: _EVERY_MOVE)
 
     def __post_init__(self) -> None:
         self.rules = search_rules(self.state.rules)
         x, u, f = self.space
         prepare(self.state.arrays, self.rules, x, u, f, self.me, self.agent.max_rivals, self.agent.near)
+        x.allowed[:] = self.allowed
 
     def run(self) -> _Found:
         x = self.space.stack
         move, score, reached, width = drift(self.state.arrays, self.rules, self.me), 0, 0, 3 * WIN
+        if not self.allowed[move]:
+            move = int(self.allowed.argmax())
         for depth in range(self.first, self.agent.max_depth + 1):
             low, high = score - width, score + width
             while True:
                 done = self._iterate(depth, low, high)
                 # A game that is over has a score, but no move was tried.
                 best = int(x.reg[_VALUE] if done else x.best[0])
-                if x.best_move[0] != NO_MOVE and best > low:
+                if x.best_move[0] != NO_MOVE and best > low and self.allowed[x.best_move[0]]:
                     move = int(x.best_move[0])
                 if not done or low < best < high:
                     break

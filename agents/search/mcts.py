@@ -1,4 +1,4 @@
-"""Monte Carlo tree search for simultaneous moves, on territory or on a trained policy's priors and values."""
+"""Monte Carlo tree search for simultaneous moves. It evaluates by territory, or by a trained policy's priors and values."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 from agents.agent import Agent, Decision
 from agents.policy import Policy
 from agents.sampling import choose, uniforms
-from agents.search.budget import Budget, WorkspacePool, check_range
-from agents.search.judgement import Weights
+from agents.search.evaluation import Weights
+from agents.search.make_unmake import Turns, new_turns, search_rules, start_hash
 from agents.search.players import choose_players
 from agents.search.regret import forget
 from agents.search.territory import Territory, new_territory, survey
+from agents.search.time_management import MAX_CPU_MS, MIN_CPU_MS, SearchLimits, WorkspacePool, check_range, cpu_due
 from agents.search.tree import (
     MATCHING,
     MAX_PLAYERS,
@@ -31,21 +32,22 @@ from agents.search.tree import (
     new_tree,
     simulate,
 )
-from agents.search.turns import Turns, new_turns, search_rules, start_hash
 from envs.battlesnake.kernels import kernel
-from envs.battlesnake.state import ALIVE, State
-from envs.errors import UnknownNameError
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import ALIVE, Boards, State
+from envs.common.errors import UnknownNameError
 
 DEFAULT_SIMULATIONS = 5_000
 DEFAULT_POLICY_SIMULATIONS = 200
 _CHUNK = 200
 _LEAST_PRIOR = 0.01
 _LEAST_SHARE = 0.1
+_EVERY_MOVE = np.ones(4, np.bool_)
 ROOTS = ("uct", "regret")
 
 
 class Workspace(NamedTuple):
-    """All that one search writes to."""
+    """All arrays that one search writes to."""
 
     tree: Tree
     turns: Turns
@@ -54,8 +56,8 @@ class Workspace(NamedTuple):
 
 
 @kernel
-def prepare(s, r, t, u, f, me, max_rivals, near, matching):
-    """Start anew on board 0 for snake `me`, with regret matching at the root or without."""
+def prepare(s: Boards, r: Rules, t: Tree, u: Turns, f: Territory, me: int, max_rivals: int, near: int, matching: bool) -> None:
+    """Begin a search on board 0 for snake `me`. `matching` asks for regret matching at the root."""
     t.reg[:] = 0
     t.reg[MATCHING] = matching
     forget(t.regrets)
@@ -66,38 +68,41 @@ def prepare(s, r, t, u, f, me, max_rivals, near, matching):
 
 
 @kernel
-def finish(t, simulations):
-    """Credit the simulations that were under way."""
+def finish(t: Tree, simulations: int) -> None:
+    """Credit the simulations that are under way."""
     for b in range(simulations):
         back_up(t, b)
 
 
 @kernel
-def show_root(s, leaves):
+def show_root(s: Boards, leaves: Boards) -> None:
     """Copy board 0 into board 0 of `leaves`."""
     copy_board(s, leaves, 0)
 
 
 class MCTS(Agent):
-    """Simulates games from the board on, ever more along the moves that did well for whoever chose them; plays the most tried.
+    """Simulates games from the board on, more and more along the moves that did well, and plays the move that it tried most.
 
-    Moves are simultaneous: in the tree each snake chooses without knowing the others' choice (decoupled UCT, PUCT bounds with
-    `exploration`), so it takes risks that alpha-beta, which shows its hand, must decline. Me and the nearest `max_rivals`
-    others are searched, the second if its head is within `near` moves; the rest go straight on where they can. A simulation
-    ends at a position that is new (of `max_nodes` at most); there territory, lengths and hunger are judged. No food appears and
-    no royale wall moves meanwhile.
+    **What is searched.** Moves are simultaneous: in the tree each snake chooses without knowing the others' choice (decoupled
+    UCT, PUCT bounds with `exploration`). So it takes risks that alpha-beta declines, because there the others know my move. My
+    snake and the nearest `max_rivals` others are searched, the second only if its head is within `near` moves. The rest go
+    straight on where they can. A simulation ends at a new position (there are at most `max_nodes`), which is evaluated by
+    territory, lengths and hunger. It is assumed that no food appears and that no royale wall moves.
 
-    With `root="regret"` the first turn is chosen by regret matching, and the average strategy takes the place of the tries.
-    Where whoever is foreseen has lost, as when two heads want the same cell, the best strategy is a mixed one, and with
-    `sample=True` the move is drawn: by its share, if that is a tenth or more, as a function of (`seed`, game, turn, slot).
+    **At the root.** With `root="regret"`, regret matching chooses the first turn, and the average strategy takes the place of
+    the tries. Where a snake that can be foreseen has lost, as when two heads want the same cell, the best strategy is a mixed
+    one. With `sample=True` the move is drawn by its share, if that is at least a tenth, as a function of (`seed`, game, turn,
+    slot).
 
-    With a `policy` (a `Policy`, or the path of its bundle), its probabilities are the priors and its values, limited to -1..1,
-    the judgement; positions are put to it `batch` at a time. Under `simulations` it is deterministic; with a deadline and no
-    `simulations` it thinks until `margin_ms` (15, with a policy 25) before that; with neither, for 5 000 simulations, or 200
-    with a policy. `weights` are what its own judgement counts.
+    **With a policy** (a `Policy`, or the path of its bundle) its probabilities are the priors, and its values, limited to
+    -1..1, the evaluation. It is asked about `batch` positions at a time.
 
-    Raises `ConfigError` for options out of range, what `Policy.load` raises, and `BundleError` when playing on a board of
-    another size than the policy knows.
+    **How long it thinks.** With a limit of `simulations` it is deterministic. With a deadline and no `simulations` it thinks
+    until `margin_ms` (15, with a policy 25) before the deadline; with neither, for 5 000 simulations, or 200 with a policy.
+    `cpu_ms` limits the processor time, in milliseconds, that its thread spends on a move.
+
+    `weights` are those of its own evaluation. Raises `ConfigError` for options out of range, whatever `Policy.load` raises, and
+    `BundleError` when playing on a board of a size that the policy doesn't know.
     """
 
     def __init__(
@@ -105,6 +110,7 @@ class MCTS(Agent):
         policy: Policy | str | os.PathLike[str] | None = None,
         *,
         simulations: int | None = None,
+        cpu_ms: float | None = None,
         exploration: float = 1.2,
         max_rivals: int = MAX_PLAYERS - 1,
         near: int = 7,
@@ -120,24 +126,31 @@ class MCTS(Agent):
             raise UnknownNameError("root", root, ROOTS)
         self.root, self.sample, self.seed = root, sample, seed
         check_range("simulations", simulations, 1, 1 << 40)
+        check_range("cpu_ms", cpu_ms, MIN_CPU_MS, MAX_CPU_MS)
         check_range("exploration", exploration, 0.0, 1e6)
         check_range("max_rivals", max_rivals, 0, MAX_PLAYERS - 1)
         check_range("batch", batch, 1, 1024)
         check_range("max_nodes", max_nodes, 2, 1 << 24)
         self.policy = policy if policy is None or isinstance(policy, Policy) else Policy.load(policy)
         self.name = "mcts" if self.policy is None else f"{self.policy.name}-mcts"
+        self.cpu_ms = cpu_ms
         self.simulations, self.exploration, self.max_rivals, self.near = simulations, exploration, max_rivals, near
         self.batch, self.max_nodes, self.weights = batch if self.policy else 1, max_nodes, weights or Weights()
         self.margin_ms = margin_ms if margin_ms is not None else 15.0 if self.policy is None else 25.0
         self._idle: WorkspacePool[Workspace] = WorkspacePool(self._new_workspace)
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        budget = self.simulations or self._default
-        return np.array([self._search(state, b, i, budget, None).move for b, i in zip(boards, slots, strict=True)], np.int8)
+        budget = self.simulations or (self._default if self.cpu_ms is None else None)
+        pairs = zip(boards, slots, strict=True)
+        return np.array([self._search(state, b, i, _EVERY_MOVE, budget, None).move for b, i in pairs], np.int8)
 
     def act(self, state: State, you: int, deadline: float | None = None) -> Decision:
-        simulations = self.simulations or (self._default if deadline is None else None)
-        return self._search(state, 0, you, simulations, None if deadline is None else deadline - self.margin_ms / 1000)
+        return self.act_among(state, you, _EVERY_MOVE, deadline)
+
+    def act_among(self, state: State, you: int, allowed: np.ndarray, deadline: float | None = None) -> Decision:
+        simulations = self.simulations or (self._default if deadline is None and self.cpu_ms is None else None)
+        due = None if deadline is None else deadline - self.margin_ms / 1000
+        return self._search(state, 0, you, allowed, simulations, due)
 
     @property
     def _default(self) -> int:
@@ -148,19 +161,22 @@ class MCTS(Agent):
         tree = new_tree(state.num_snakes, self.max_nodes, self.batch)
         return Workspace(tree, new_turns(state, MAX_TURNS), new_territory(state), leaves)
 
-    def _search(self, state: State, board: int, you: int, simulations: int | None, deadline: float | None) -> Decision:
+    def _search(
+        self, state: State, board: int, you: int, allowed: np.ndarray, simulations: int | None, deadline: float | None
+    ) -> Decision:
         root = state.select(np.array([board]))
         with self._idle.borrow(state) as space:
             t, u, f, _ = space
             prepare(root.arrays, search_rules(root.rules), t, u, f, int(you), self.max_rivals, self.near, self.root == "regret")
-            budget = Budget(simulations, deadline)
+            _allow_alone(t.prior[0, 0], allowed)
+            budget = SearchLimits(simulations, deadline, cpu_due(self.cpu_ms))
             if self.policy is None:
                 self._simulate(root, space, budget)
             else:
-                self._simulate_with_policy(root, space, budget)
+                self._simulate_with_policy(self.policy, root, space, budget)
             return self._decide(root, int(you), t)
 
-    def _simulate(self, root: State, space: Workspace, budget: Budget) -> None:
+    def _simulate(self, root: State, space: Workspace, budget: SearchLimits) -> None:
         s, r, (t, u, f, leaves) = root.arrays, search_rules(root.rules), space
         # It always makes a start, so that a first call compiles all.
         while True:
@@ -169,28 +185,28 @@ class MCTS(Agent):
             if budget.spent(t.reg[SIMULATIONS]):
                 return
 
-    def _simulate_with_policy(self, root: State, space: Workspace, budget: Budget) -> None:
+    def _simulate_with_policy(self, policy: Policy, root: State, space: Workspace, budget: SearchLimits) -> None:
         """The root first, then `batch` simulations at a time."""
         s, r, (t, u, f, leaves) = root.arrays, search_rules(root.rules), space
         show_root(s, leaves.arrays)
-        self._consult(space, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        self._consult(policy, space, np.zeros(1, np.int64), np.zeros(1, np.int64))
         while True:
             count = min(self.batch, budget.pause(t.reg[SIMULATIONS]) - t.reg[SIMULATIONS])
             simulate(s, r, t, u, f, self.weights, leaves.arrays, self.exploration, count, False)
             asked = np.flatnonzero(t.leaf[:count] != NO_NODE)
             if len(asked):
-                self._consult(space, asked, t.leaf[asked])
+                self._consult(policy, space, asked, t.leaf[asked])
             finish(t, count)
             if budget.spent(t.reg[SIMULATIONS]):
                 return
 
-    def _consult(self, space: Workspace, boards: np.ndarray, nodes: np.ndarray) -> None:
+    def _consult(self, policy: Policy, space: Workspace, boards: np.ndarray, nodes: np.ndarray) -> None:
         """Put leaf boards to the policy: its probabilities become their nodes' priors, its values the simulations'."""
         t, leaves = space.tree, space.leaves
         slots = t.players[: t.reg[PLAYERS]]
         rows, players = np.nonzero(leaves.arrays.cause[boards][:, slots] == ALIVE)
         whose, who = boards[rows], slots[players]
-        priors, values = self.policy.move_probabilities(leaves, whose, who)
+        priors, values = policy.move_probabilities(leaves, whose, who)
         # A move that is certain death has no prior, however the policy likes it; the least likely of the rest keeps a little.
         legal = t.prior[nodes[rows], players] > 0
         t.prior[nodes[rows], players] = np.where(legal, np.maximum(priors, _LEAST_PRIOR), 0)
@@ -208,3 +224,11 @@ class MCTS(Agent):
             uniform = uniforms(root, np.zeros(1, np.int64), np.array([you]), seed=self.seed)
             move = int(choose(np.where(shares < _LEAST_SHARE, 0, shares)[None], uniform)[0])
         return Decision(move, shares, float(total[move] / max(visits[move], 1)), note)
+
+
+def _allow_alone(prior: np.ndarray, allowed: np.ndarray) -> None:
+    """Take the prior (4,) of a move that isn't allowed; the rest share it. A move without prior is never tried."""
+    prior[~allowed] = 0
+    if not prior.any():
+        prior[allowed] = 1
+    prior /= prior.sum()

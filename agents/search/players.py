@@ -1,16 +1,19 @@
-"""Which snakes a search thinks about: me and the nearest others."""
+"""Chooses the snakes whose moves are searched: mine and the nearest others."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from envs.battlesnake.kernels import kernel
-from envs.battlesnake.state import head_cell, is_alive
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import Boards, head_cell, is_alive
 
 
 @kernel
-def choose_players(s, r, players, me, max_rivals, near):
-    """Write `me`, then the nearest others, at most `max_rivals`: the first however far, the rest within `near` moves.
+def choose_players(s: Boards, r: Rules, players: np.ndarray, me: int, max_rivals: int, near: int) -> int:
+    """Write `me` into `players`, then at most `max_rivals` others, the nearest first. Returns how many were written.
 
-    Returns how many were written.
+    The first other may be at any distance; the rest must be within `near` moves.
     """
     players[0], count = me, 1
     for _ in range(max_rivals):
@@ -25,7 +28,7 @@ def choose_players(s, r, players, me, max_rivals, near):
 
 
 @kernel
-def is_player(players, count, i):
+def is_player(players: np.ndarray, count: int, i: int) -> bool:
     """Whether the snake is among the first `count` of `players`."""
     for p in range(count):
         if players[p] == i:
@@ -34,8 +37,8 @@ def is_player(players, count, i):
 
 
 @kernel
-def head_distance(s, r, i, j):
-    """Moves between two heads on an empty board."""
+def head_distance(s: Boards, r: Rules, i: int, j: int) -> int:
+    """Return the number of moves between two heads on an empty board."""
     width = r.width + 2
     a, b = head_cell(s, 0, i), head_cell(s, 0, j)
     dx, dy = abs(a % width - b % width), abs(a // width - b // width)

@@ -1,8 +1,9 @@
-"""Regret matching where all move at once: each player plays a move as often as it would rather have played it so far.
+"""Regret matching for positions in which all move at once: a player plays each move in proportion to its regret.
 
-Of two players who do so in a zero-sum game the average strategies tend to an equilibrium, where upper bounds may settle on a
-move that can be answered. After Lanctot, Lisý, Winands, "Monte Carlo Tree Search in Simultaneous Move Games with Applications
-to Goofspiel", 2014, and Tak, Lanctot, Winands, "Monte Carlo Tree Search Variants for Simultaneous Move Games", 2014.
+The regret of a move is how much more it would have brought so far than what was played. If both players of a zero-sum game do
+this, their average strategies tend to an equilibrium, while upper bounds may settle on a move that can be answered. After
+Lanctot, Lisý, Winands, "Monte Carlo Tree Search in Simultaneous Move Games with Applications to Goofspiel", 2014, and Tak,
+Lanctot, Winands, "Monte Carlo Tree Search Variants for Simultaneous Move Games", 2014.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _CURIOSITY = 0.1
 
 
 class Regrets(NamedTuple):
-    """What P players learn of one position. A joint move is the number with player p's move as its digit p, to the base 4."""
+    """What P players learn of one position. A joint move is a number to the base 4 whose digit p is player p's move."""
 
     regret: np.ndarray  # float64 (P, 4): how much better it would have been to play this all the time
     strategy: np.ndarray  # float64 (P, 4): sum of the strategies so far; its shares are the average strategy
@@ -26,14 +27,14 @@ class Regrets(NamedTuple):
 
 
 def new_regrets(players: int) -> Regrets:
-    """Nothing learnt yet."""
+    """Allocate the statistics for so many players."""
     joint = 4**players
     return Regrets(np.zeros((players, 4)), np.zeros((players, 4)), np.zeros((joint, players)), np.zeros(joint, np.int64))
 
 
 @kernel
-def forget(g):
-    """Start anew."""
+def forget(g: Regrets) -> None:
+    """Clear the statistics."""
     g.regret[:] = 0
     g.strategy[:] = 0
     g.total[:] = 0
@@ -41,11 +42,12 @@ def forget(g):
 
 
 @kernel
-def match_regret(g, prior, p, uniform):
-    """A move of player p, drawn by its strategy of the moment with `uniform` (in [0, 1)), which is added to the average.
+def match_regret(g: Regrets, prior: np.ndarray, p: int, uniform: float) -> int:
+    """Draw a move of player p by its current strategy, and add that strategy to the average. `uniform`, in [0, 1), is the draw.
 
-    The strategy is the share of each positive regret, even as long as there are none; one draw in ten is even all the same.
-    Moves without a prior (`prior` is that of a tree, (N, P, 4), the position its node 0) are none.
+    The strategy gives each move its share of the positive regrets; as long as there are none, all moves are equal. One draw in
+    ten is even in any case. Moves without a prior are left out: `prior` (N, P, 4) is that of a tree whose node 0 is the
+    position.
     """
     regrets, count = 0.0, 0
     for move in range(4):
@@ -64,8 +66,8 @@ def match_regret(g, prior, p, uniform):
 
 
 @kernel
-def learn_regret(g, prior, players, joint, values, b):
-    """A joint move came to `values[b]`: what would each player rather have played, by the mean of what that came to so far?"""
+def learn_regret(g: Regrets, prior: np.ndarray, players: int, joint: int, values: np.ndarray, b: int) -> None:
+    """Update the regrets after a joint move came to `values[b]`, by the mean of what each other joint move came to so far."""
     g.tries[joint] += 1
     for p in range(players):
         g.total[joint, p] += values[b, p]

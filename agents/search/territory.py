@@ -1,7 +1,7 @@
-"""Who gets where first: a Voronoi fill from all heads at once, with tails that move on, on rows of bits.
+"""Finds which snake reaches each cell first: a Voronoi fill from all heads at once, with tails that move on.
 
-A row of the padded board is one 32-bit word (the widest board has 27 columns with its padding), so that a region grows by a
-move with a few operations a row, eight or more rows to a vector instruction: 7 ns for 16 rows.
+A row of the padded board is one 32-bit word, since the widest board has 27 columns with its padding. So a region grows by one
+move with a few operations per row, and a vector instruction handles eight or more rows: 7 ns for 16 rows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from envs.battlesnake.kernels import kernel
-from envs.battlesnake.state import FULL_HEALTH, State, body_cell, head_cell, is_alive
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import FULL_HEALTH, Boards, State, body_cell, head_cell, is_alive
 
 _FEW_ROWS, _MANY_ROWS = 16, 32
 _ONE = np.uint32(1)
@@ -22,7 +23,7 @@ NO_FOOD = 1000
 
 
 class Territory(NamedTuple):
-    """What the fill needs and what it finds; S slots, R rows of bits, C padded cells."""
+    """The fill's scratch arrays and its results, for S slots, R rows of bits and C padded cells."""
 
     row: np.ndarray  # int16 (C,)
     bit: np.ndarray  # uint32 (C,)
@@ -41,7 +42,7 @@ class Territory(NamedTuple):
 
 
 def new_territory(state: State, *, steps: int = 24) -> Territory:
-    """Scratch for boards of this state's shape."""
+    """Allocate the arrays for boards of this state's shape; a fill goes at most `steps` moves far."""
     snakes, cells = state.num_snakes, state.arrays.occupied.shape[1]
     rows, columns = np.divmod(np.arange(cells), state.width + 2)
     words = _MANY_ROWS + 2
@@ -64,8 +65,8 @@ def new_territory(state: State, *, steps: int = 24) -> Territory:
 
 
 @kernel
-def survey(s, r, f):
-    """Note what stays as it is during a search on board 0: its edges, its hazards, where there can be food."""
+def survey(s: Boards, r: Rules, f: Territory) -> None:
+    """Note what doesn't change during a search on board 0: its edges, its hazards, and where there can be food."""
     f.enterable[:] = 0
     f.clean[:] = 0
     f.regions[:] = 0
@@ -84,11 +85,12 @@ def survey(s, r, f):
 
 
 @kernel
-def divide(s, r, f, viewer):
-    """Fill board 0: `area`, `clean_area` and `food_distance` of every living snake.
+def divide(s: Boards, r: Rules, f: Territory, viewer: int) -> None:
+    """Fill board 0, and write `area`, `clean_area` and `food_distance` of every living snake.
 
-    On move k a head may enter a cell beside its region that nobody has reached before, once the body entries there have left
-    (nobody eats). Of those who arrive together the longest gets it, among equals `viewer` the last.
+    On move k a snake gets a cell beside its region that nobody has reached before, if the body entries there have left by
+    then; it is assumed that nobody eats. If several snakes reach a cell on the same move, the longest gets it; among equals,
+    `viewer` is served last.
     """
     _start(s, r, f, viewer)
     few = r.height + 2 <= _FEW_ROWS
@@ -116,7 +118,7 @@ def divide(s, r, f, viewer):
 
 
 @kernel
-def _start(s, r, f, viewer):
+def _start(s: Boards, r: Rules, f: Territory, viewer: int) -> None:
     f.food[:] = 0
     for n in range(f.num_food_cells[0]):
         cell = f.food_cells[n]
@@ -144,14 +146,14 @@ def _start(s, r, f, viewer):
 
 
 @kernel
-def _comes_before(s, i, j, viewer):
+def _comes_before(s: Boards, i: int, j: int, viewer: int) -> bool:
     if s.length[0, i] == s.length[0, j]:
         return j == viewer
     return s.length[0, i] > s.length[0, j]
 
 
 @kernel
-def _release(s, f, k):
+def _release(s: Boards, f: Territory, k: int) -> None:
     """Open the cells that bodies leave with move k. Of entries on one cell the one nearest to the head leaves last."""
     for i in range(s.cause.shape[1]):
         if is_alive(s, 0, i):
@@ -163,7 +165,7 @@ def _release(s, f, k):
 
 
 @kernel
-def _wrap(r, region):
+def _wrap(r: Rules, region: np.ndarray) -> None:
     """Copy the edges into the padding beyond the opposite edges."""
     first, last = np.uint32(1), np.uint32(r.width)
     for y in range(1, r.height + 1):
@@ -174,7 +176,7 @@ def _wrap(r, region):
 
 
 @kernel
-def _grow_few(old, new, open_, food):
+def _grow_few(old: np.ndarray, new: np.ndarray, open_: np.ndarray, food: np.ndarray) -> tuple[np.uint32, np.uint32]:
     """A region one move on. Returns what is new in it and what of that is food, as bits without their rows."""
     changed, hit = _ZERO, _ZERO
     for y in range(1, 1 + 16):
@@ -188,7 +190,7 @@ def _grow_few(old, new, open_, food):
 
 
 @kernel
-def _grow_many(old, new, open_, food):
+def _grow_many(old: np.ndarray, new: np.ndarray, open_: np.ndarray, food: np.ndarray) -> tuple[np.uint32, np.uint32]:
     """The same for boards of more than 14 rows."""
     changed, hit = _ZERO, _ZERO
     for y in range(1, 1 + 32):
@@ -202,7 +204,7 @@ def _grow_many(old, new, open_, food):
 
 
 @kernel
-def _count(r, f, i, generation):
+def _count(r: Rules, f: Territory, i: int, generation: int) -> None:
     area, clean = 0, 0
     inside = (_ONE << np.uint32(r.width + 1)) - _ONE - _ONE
     for y in range(1, r.height + 1):
@@ -213,8 +215,8 @@ def _count(r, f, i, generation):
 
 
 @kernel
-def bits_in(word):
-    """How many bits of a uint32 are set (the compiler knows this idiom and uses the processor's own instruction)."""
+def bits_in(word: np.uint32) -> np.int64:
+    """Return how many bits of a uint32 are set. (The compiler recognises this form and uses the processor's instruction.)"""
     word = word - (word >> _S1 & _55)
     word = (word & _33) + (word >> _S2 & _33)
     word = (word + (word >> _S4)) & _0F

@@ -1,8 +1,9 @@
-"""The tree of a simultaneous-move search: every snake keeps its own statistics at a node, a joint move leads to a child.
+"""The tree of a simultaneous-move search. At a node every snake has statistics of its own; a joint move leads to a child.
 
-Decoupled UCT: each snake chooses by what it has seen of its own moves alone, as if the others were part of the world (Tak,
-Lanctot, Winands, "Monte Carlo Tree Search Variants for Simultaneous Move Games", 2014), with priors as in PUCT (Silver et al.,
-"Mastering the game of Go without human knowledge", 2017). At the root it may be regret matching instead (`regret.py`).
+The search is decoupled UCT: each snake chooses by the results of its own moves alone, as if the others were part of the world
+(Tak, Lanctot, Winands, "Monte Carlo Tree Search Variants for Simultaneous Move Games", 2014). Priors enter as in PUCT (Silver
+et al., "Mastering the game of Go without human knowledge", 2017). At the root, regret matching can choose instead
+(`regret.py`).
 """
 
 from __future__ import annotations
@@ -12,22 +13,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.search.judgement import weigh
+from agents.search.evaluation import Weights, weigh
+from agents.search.make_unmake import Turns, drift, play, position_hash, take_back
 from agents.search.players import is_player
 from agents.search.regret import Regrets, learn_regret, match_regret, new_regrets
-from agents.search.territory import divide
-from agents.search.turns import drift, play, position_hash, take_back
+from agents.search.territory import Territory, divide
 from envs.battlesnake import rng
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.safety import is_certain_death
-from envs.battlesnake.state import head_cell, is_alive, step_offset
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import Boards, head_cell, is_alive, step_offset
 
 MAX_PLAYERS = 3
 MAX_TURNS = 60
 NO_NODE = -1
 _NOT_CHOSEN = -1
 _JOINT_MOVES = 4**MAX_PLAYERS
-# A judgement of this much is worth half a win; that the last snakes die together is worth this to each.
+# An evaluation of this much is worth half a win; that the last snakes die together is worth this to each.
 _SCALE, _DRAW = 600.0, -0.5
 # Registers.
 NODES, SIMULATIONS, STEPS, PLAYERS, MATCHING = range(5)
@@ -35,7 +37,7 @@ _TO_UNIT = 2.0**-32
 
 
 class Tree(NamedTuple):
-    """N nodes, P snakes that are searched (mine first), B simulations at a time, T turns, S slots."""
+    """The arrays of a tree with N nodes, P searched snakes (mine first), B simulations at a time, T turns and S slots."""
 
     reg: np.ndarray  # int64 (5,): nodes in use, simulations done, turns played, snakes searched, if the root matches regret
     players: np.ndarray  # int64 (S + P,): their slots
@@ -53,7 +55,7 @@ class Tree(NamedTuple):
 
 
 def new_tree(snakes: int, nodes: int, batch: int) -> Tree:
-    """Room for `nodes` nodes and `batch` simulations under way."""
+    """Allocate a tree for `nodes` nodes, with `batch` simulations at a time."""
     return Tree(
         reg=np.zeros(5, np.int64),
         players=np.zeros(snakes + MAX_PLAYERS, np.int64),
@@ -72,8 +74,8 @@ def new_tree(snakes: int, nodes: int, batch: int) -> Tree:
 
 
 @kernel
-def add_node(s, r, t):
-    """A new node for board 0, with even priors over the moves that are not certain death; returns its number."""
+def add_node(s: Boards, r: Rules, t: Tree) -> int:
+    """Add a node for board 0, with equal priors for the moves that are not certain death. Returns its number."""
     node = t.reg[NODES]
     t.reg[NODES] += 1
     t.child[node] = 0
@@ -97,10 +99,11 @@ def add_node(s, r, t):
 
 
 @kernel
-def descend(s, r, t, u, b, exploration):
-    """Play simulation b from the root down to a new node, or to the end of a game, on board 0.
+def descend(s: Boards, r: Rules, t: Tree, u: Turns, b: int, exploration: float) -> None:
+    """Play simulation b on board 0, from the root down to a new node or to the end of a game.
 
-    Every move taken counts as a loss until `back_up`, so that simulations under way at the same time spread.
+    Until `back_up`, every move that it took counts as a loss, so that simulations that run at the same time spread over the
+    moves.
     """
     node, depth, leaf = 0, 0, NO_NODE
     while True:
@@ -137,19 +140,19 @@ def descend(s, r, t, u, b, exploration):
 
 
 @kernel
-def _uniform(s, t, u, b, p):
+def _uniform(s: Boards, t: Tree, u: Turns, b: int, p: int) -> float:
     """A number in [0, 1) for player p in simulation b, a function of the position, too."""
     return (rng.draw(position_hash(s, u, 0), t.reg[SIMULATIONS] + b, rng.MOVES, p) >> np.uint64(32)) * _TO_UNIT
 
 
 @kernel
-def _is_settled(s, r, t):
+def _is_settled(s: Boards, r: Rules, t: Tree) -> bool:
     """Whether nothing that comes matters to the first player."""
     return not is_alive(s, 0, t.players[0]) or (s.num_alive[0] == 1 and not r.solo)
 
 
 @kernel
-def _select(t, node, p, exploration):
+def _select(t: Tree, node: int, p: int, exploration: float) -> int:
     """The move with the highest upper bound. What was never tried is taken to be as good as the rest so far."""
     visits, total = 0, 0.0
     for move in range(4):
@@ -169,8 +172,8 @@ def _select(t, node, p, exploration):
 
 
 @kernel
-def appraise(s, r, t, f, w, b):
-    """Judge board 0 at the end of simulation b for each searched snake: -1 is dead, 1 is the last one alive."""
+def appraise(s: Boards, r: Rules, t: Tree, f: Territory, w: Weights, b: int) -> None:
+    """Evaluate board 0 at the end of simulation b for each searched snake: -1 is dead, 1 is the last one alive."""
     over = s.num_alive[0] == 0 or (s.num_alive[0] == 1 and not r.solo)
     if not over:
         divide(s, r, f, -1)
@@ -188,11 +191,22 @@ def appraise(s, r, t, f, w, b):
 
 
 @kernel
-def simulate(s, r, t, u, f, w, leaves, exploration, simulations, judged):
-    """So many simulations from board 0, which is the root's again afterwards.
+def simulate(
+    s: Boards,
+    r: Rules,
+    t: Tree,
+    u: Turns,
+    f: Territory,
+    w: Weights,
+    leaves: Boards,
+    exploration: float,
+    simulations: int,
+    judged: bool,
+) -> None:
+    """Play `simulations` simulations from board 0, which is back at the root afterwards.
 
-    If `judged`, each is credited with what the judgement finds. Else it is left to be credited by `back_up`, and the board at
-    its end is copied into the boards `leaves`, simulation b's into board b.
+    With `judged`, each is evaluated and credited at once. Otherwise the board at the end of simulation b is copied into board
+    b of `leaves`, and `back_up` must credit the simulation later.
     """
     for n in range(simulations):
         b = 0 if judged else n
@@ -208,8 +222,8 @@ def simulate(s, r, t, u, f, w, leaves, exploration, simulations, judged):
 
 
 @kernel
-def copy_board(s, leaves, b):
-    """Copy what can be seen of board 0 into board b of `leaves`."""
+def copy_board(s: Boards, leaves: Boards, b: int) -> None:
+    """Copy all of board 0 that observations show into board b of `leaves`."""
     for i in range(s.cause.shape[1]):
         leaves.head[b, i], leaves.length[b, i], leaves.health[b, i] = s.head[0, i], s.length[0, i], s.health[0, i]
         leaves.cause[b, i] = s.cause[0, i]
@@ -223,8 +237,8 @@ def copy_board(s, leaves, b):
 
 
 @kernel
-def back_up(t, b):
-    """Credit simulation b's values to the moves that led to them."""
+def back_up(t: Tree, b: int) -> None:
+    """Add simulation b's values to the statistics of the moves that led to them."""
     if t.reg[MATCHING]:
         joint = 0
         for p in range(t.reg[PLAYERS]):

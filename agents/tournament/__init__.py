@@ -1,1 +1,1 @@
-"""Tournaments among agents and snakes behind URLs, and the ratings that come of them."""
+"""Tournaments among agents and snakes behind URLs, and the ratings that follow from them."""

@@ -1,4 +1,4 @@
-"""From games to ratings: OpenSkill as the arena has it, and Bradley-Terry with intervals that say how sure it is."""
+"""Turns games into ratings: OpenSkill, which the arena uses, and Bradley-Terry with intervals that say how sure it is."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from statistics import NormalDist
 
 import numpy as np
 
-from agents.tournament.rules import Game
-from envs.errors import MissingDependencyError
+from agents.tournament.settings import Game
+from envs.common.errors import MissingDependencyError, pip_install
 
 ELO = 400 / np.log(10)
-"""Elo points of a unit of log-odds."""
+"""How many Elo points a unit of log-odds is."""
 _PRIOR_DEVIATION = 4.0
 """Of a strength in log-odds before any game (700 Elo): keeps who never lost from going to infinity."""
 
 
 @dataclass(frozen=True)
 class OpenSkill:
-    """What the arena knows of a player."""
+    """A player's OpenSkill rating."""
 
     mu: float
     sigma: float
 
     @property
     def ordinal(self) -> float:
-        """μ − 3σ: what the player is good for almost surely; arenas sort by it."""
+        """μ − 3σ, a strength that the player almost surely has. Arenas sort by it."""
         return self.mu - 3 * self.sigma
 
 
 def openskill_ratings(games: Sequence[Game], num_players: int) -> list[OpenSkill]:
-    """Ratings by the Plackett-Luce model of Weng and Lin (JMLR 12, 2011), games in the order of the schedule.
+    """Return ratings by the Plackett-Luce model of Weng and Lin (JMLR 12, 2011), with the games in the order of the schedule.
 
-    Players who share a place have drawn. Raises `MissingDependencyError` without the package openskill.
+    Players that share a place have drawn. Raises `MissingDependencyError` without the package openskill.
     """
     try:
         from openskill.models import PlackettLuce
     except ImportError as error:
-        raise MissingDependencyError("openskill", feature="OpenSkill ratings", install="pip install openskill") from error
+        raise MissingDependencyError("openskill", feature="OpenSkill ratings", install=pip_install("openskill")) from error
     model = PlackettLuce()
     ratings = [model.rating() for _ in range(num_players)]
     for game in sorted(games, key=lambda game: (game.round, game.number)):
@@ -56,22 +56,23 @@ class BradleyTerry:
     covariance: np.ndarray
 
     def intervals(self, confidence: float = 0.95) -> np.ndarray:
-        """float64 (P, 2): from, to."""
+        """Return the interval of each player's strength, float64 (P, 2)."""
         spread = NormalDist().inv_cdf((1 + confidence) / 2) * np.sqrt(np.diag(self.covariance))
         return np.stack([self.elo - spread, self.elo + spread], axis=1)
 
     def is_stronger(self, a: int, b: int) -> float:
-        """How sure it is that player a is stronger than b, 0..1."""
+        """Return the probability, 0..1, that player a is stronger than player b."""
         c = self.covariance
         deviation = np.sqrt(max(c[a, a] + c[b, b] - 2 * c[a, b], 1e-12))
         return NormalDist().cdf((self.elo[a] - self.elo[b]) / deviation)
 
 
 def bradley_terry(games: Sequence[Game], num_players: int) -> BradleyTerry:
-    """Maximum a-posteriori strengths of all comparisons of two (Bradley and Terry, Biometrika 39, 1952), draws half a win each.
+    """Return maximum a-posteriori strengths from all comparisons of two players (Bradley and Terry, Biometrika 39, 1952).
 
-    A wide normal prior (deviation 700 Elo) keeps them finite. The variance is the larger of the model's own and of the
-    sandwich estimator with the games as clusters: comparisons of one game of several snakes aren't independent.
+    A draw counts as half a win for each. A wide normal prior (deviation 700 Elo) keeps the strengths finite. The variance is
+    the larger one of the model's own and of the sandwich estimator with games as clusters, because the comparisons of one game
+    of several snakes aren't independent.
     """
     rows = [(g, *comparison) for g, game in enumerate(games) for comparison in game.comparisons()]
     if not rows:

@@ -1,4 +1,4 @@
-"""Who meets whom: the groups of a round, as a function of the tournament and of the games of the rounds before."""
+"""Decides who meets whom. The groups of a round are a function of the tournament and of the games of earlier rounds."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.tournament.rules import Game, Tournament, scores
+from agents.tournament.settings import Game, Tournament, scores
 
 
 def games_of_round(tournament: Tournament, round_: int, before: Sequence[Game]) -> list[tuple[int, ...]]:
-    """The players of each game of a round, in seat order. `before`: all games of earlier rounds."""
+    """Return the players of each game of a round, in the order of their seats. `before` are all games of earlier rounds."""
     groups = _FORMS[tournament.form](tournament, round_, before)
     found = []
     for group in groups:
@@ -22,7 +22,7 @@ def games_of_round(tournament: Tournament, round_: int, before: Sequence[Game]) 
 
 
 def ladder(tournament: Tournament, before: Sequence[Game], rounds: int) -> list[int]:
-    """The order on the ladder after so many rounds, best first; it begins as the players are listed."""
+    """Return the order on the ladder after so many rounds, the best first. At first it is the order of the list of players."""
     order = list(range(len(tournament.players)))
     for round_ in range(rounds):
         points, _ = scores([game for game in before if game.round == round_], len(order))

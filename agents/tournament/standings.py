@@ -1,4 +1,4 @@
-"""How everybody stands: one row a player, best first."""
+"""The standings of a tournament: one row per player, the best first."""
 
 from __future__ import annotations
 
@@ -9,37 +9,38 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.tournament.ratings import OpenSkill, bradley_terry, openskill_ratings
-from agents.tournament.rules import Game, Tournament, scores
+from agents.tournament.settings import Game, Tournament, scores
+from envs.common.printable import printable
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One player's tournament."""
+    """The results of one player."""
 
     player: int
     name: str
     games: int
     wins: int
     draws: int
-    """Games in which it shared the first place."""
+    """The number of games in which the player shared the first place."""
     points: float
-    """Mean over its games of the share of the others that it outlived, a shared place counting half: 0..1."""
+    """The share of the others that the player outlived, 0..1, as a mean over its games. A shared place counts half."""
     skill: OpenSkill
     elo: float
     interval: tuple[float, float]
-    """95 % interval of `elo`."""
+    """The 95 % interval of `elo`."""
     latency_ms: float
-    """Median over its games of the median."""
+    """The median over the player's games of the median latency, in milliseconds."""
     slowest_ms: float
     failures: int
     failure: str
-    """Why a request of its first failed game came to nothing."""
+    """Why a request failed in the first game that had failed requests."""
     causes: dict[str, int]
-    """How it died and how often; "survived" for the rest."""
+    """How often the player died of each cause; "survived" counts the other games."""
 
 
 def standings(tournament: Tournament, games: Sequence[Game]) -> list[Standing]:
-    """Best first, by μ − 3σ."""
+    """Return the standings, the best first, by μ − 3σ."""
     num = len(tournament.players)
     points, count = scores(games, num)
     skills, fitted = openskill_ratings(games, num), bradley_terry(games, num)
@@ -71,7 +72,7 @@ def standings(tournament: Tournament, games: Sequence[Game]) -> list[Standing]:
 
 
 def table(rows: Sequence[Standing]) -> str:
-    """As lines of text. Elo is relative to the mean of all, with its 95 % interval."""
+    """Return the standings as lines of text. Elo is relative to the mean of all players, with its 95 % interval."""
     lines = [
         f"{'':<3} {'player':<24} {'games':>6} {'won':>6} {'drawn':>6} {'points':>7} {'μ−3σ':>7} {'μ':>6} {'σ':>5}"
         f" {'Elo':>6} {'95 % interval':>15} {'ms':>7} {'failed':>7}"
@@ -79,7 +80,7 @@ def table(rows: Sequence[Standing]) -> str:
     for place, row in enumerate(rows, 1):
         interval = f"{row.interval[0]:+.0f} … {row.interval[1]:+.0f}"
         lines.append(
-            f"{place:>2}. {row.name[-24:]:<24} {row.games:>6} {row.wins:>6} {row.draws:>6} {row.points:>7.1%}"
+            f"{place:>2}. {printable(row.name)[-24:]:<24} {row.games:>6} {row.wins:>6} {row.draws:>6} {row.points:>7.1%}"
             f" {row.skill.ordinal:>7.2f} {row.skill.mu:>6.2f} {row.skill.sigma:>5.2f} {row.elo:>+6.0f} {interval:>15}"
             f" {row.latency_ms:>7.2f} {row.failures:>7}"
         )
@@ -87,7 +88,7 @@ def table(rows: Sequence[Standing]) -> str:
 
 
 def cross_table(tournament: Tournament, games: Sequence[Game]) -> tuple[np.ndarray, np.ndarray]:
-    """Of each pair: how often the row's player came out before the column's (draws half) and how often they met, (P, P)."""
+    """Return how often the row's player was better than the column's (a draw is half), and how often they met, each (P, P)."""
     num = len(tournament.players)
     before, met = np.zeros((num, num)), np.zeros((num, num), np.int64)
     for game in games:

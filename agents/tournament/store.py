@@ -1,4 +1,7 @@
-"""A tournament on disk: one SQLite file, a transaction a game, so that a kill at any moment loses only games under way."""
+"""The games of a match, such as a tournament, on disk: one SQLite file with one transaction per game.
+
+So a kill loses only unfinished games.
+"""
 
 from __future__ import annotations
 
@@ -6,101 +9,219 @@ import json
 import os
 import sqlite3
 import zlib
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, Generic
 
 import numpy as np
 
-from agents.tournament.rules import Game, Seat, Tournament
-from envs.errors import ConfigError, ProcsnakeError
+from agents.tournament.settings import MAX_SEATS, Game, M, Match, Seat, Tournament
+from envs.common import own_files
+from envs.common.bounded import inflate, parse_json
+from envs.common.errors import ConfigError, ProcsnakeError
+from envs.common.migrations import NewerDatabaseError, missing
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS tournament (id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL, config TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS game (
+# The first stores had these tables but no version, hence IF NOT EXISTS.
+STATEMENTS = (
+    """CREATE TABLE IF NOT EXISTS tournament (
+    id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL, config TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS game (
     round INTEGER NOT NULL, number INTEGER NOT NULL, seed INTEGER NOT NULL, turns INTEGER NOT NULL, moves BLOB NOT NULL,
-    PRIMARY KEY (round, number));
-CREATE TABLE IF NOT EXISTS seat (
+    PRIMARY KEY (round, number))""",
+    """CREATE TABLE IF NOT EXISTS seat (
     round INTEGER NOT NULL, number INTEGER NOT NULL, slot INTEGER NOT NULL, player INTEGER NOT NULL, place INTEGER NOT NULL,
     cause TEXT NOT NULL, died INTEGER NOT NULL, length INTEGER NOT NULL, latency_ms REAL NOT NULL, slowest_ms REAL NOT NULL,
-    failures INTEGER NOT NULL, failure TEXT NOT NULL, PRIMARY KEY (round, number, slot));
-"""
-_VERSION = 1
-_SEAT_COLUMNS = "player, place, cause, died, length, latency_ms, slowest_ms, failures, failure"
+    failures INTEGER NOT NULL, failure TEXT NOT NULL, PRIMARY KEY (round, number, slot))""",
+    "ALTER TABLE seat ADD COLUMN cpu_ms REAL NOT NULL DEFAULT 0",
+)
+"""The statements that lead from an empty file to today's schema (`envs.common.migrations`)."""
+_VERSION, _SIGNATURE, _KIND = 1, "signature", "kind"
+_MAX_CONFIG, _MAX_MOVES = 1 << 20, 1 << 24
+_GAME_COLUMNS = "round, number, seed, turns, moves"
+_SEAT_COLUMNS = "player, place, cause, died, length, latency_ms, slowest_ms, failures, failure, cpu_ms"
 
 
 class StoreError(ProcsnakeError):
-    """A tournament's file that can't be read or written, or that is no such file."""
+    """A tournament's file can't be read or written, or is no such file."""
 
 
-class Store:
-    """The games of one tournament. Use it as a context manager, from one thread."""
+class Store(Generic[M]):
+    """The games of one match, such as a tournament. Use it as a context manager, from one thread.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    A file of an older procsnake gets today's schema when it is opened. Raises `StoreError` for a file of another kind, and
+    `NewerDatabaseError` for a file of a newer procsnake.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], holds: type[M]) -> None:
+        self.path, self._holds = Path(path), holds
         try:
             self._database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
             self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.executescript(_SCHEMA)
+            self._migrate()
+        except NewerDatabaseError:
+            self._database.close()
+            raise
         except sqlite3.Error as error:
-            raise StoreError(f"{path} can't be opened as a tournament's file: {error}. Choose another --store") from error
+            raise StoreError(f"{path} can't be opened as a {holds.kind}'s file: {error}. Choose another --store") from error
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Store[M]:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._database.close()
 
-    def load(self) -> Tournament | None:
-        """The tournament that is kept here; None if the file is new. Raises `StoreError` if it is of another make."""
-        row = self._database.execute("SELECT version, config FROM tournament").fetchone()
-        if row is None:
-            return None
-        if row[0] != _VERSION:
-            raise StoreError(f"{self.path} has version {row[0]}, this procsnake reads {_VERSION}. Begin a new file: --store")
-        return Tournament.from_dict(json.loads(row[1]))
-
-    def begin(self, tournament: Tournament) -> None:
-        """Keep this tournament here, or go on with it: more rounds than before are welcome, all else has to be the same."""
-        kept = self.load()
-        if kept is not None and replace(kept, rounds=1) != replace(tournament, rounds=1):
-            before, now = kept.to_dict(), tournament.to_dict()
-            other = ", ".join(name for name in now if name != "rounds" and now[name] != before[name])
-            raise ConfigError(
-                f"{self.path} holds another tournament: {other} differ. Go on with it by naming no players, or choose another"
-                " --store"
-            )
+    def _migrate(self) -> None:
+        if not missing(STATEMENTS, self._schema_version(), where=self.path):
+            return
         with self._transaction():
-            config = json.dumps(tournament.to_dict())
-            self._database.execute("INSERT OR REPLACE INTO tournament VALUES (1, ?, ?)", (_VERSION, config))
+            for statement in missing(STATEMENTS, self._schema_version(), where=self.path):
+                self._database.execute(statement)
+            self._database.execute(f"PRAGMA user_version = {len(STATEMENTS)}")
+
+    def _schema_version(self) -> int:
+        return int(self._database.execute("PRAGMA user_version").fetchone()[0])
+
+    def load(self) -> M | None:
+        """Return the match in the file; None if the file is new.
+
+        Raises `StoreError` if it is damaged, of another kind or of another form.
+        """
+        config = self._config()
+        if config is None:
+            return None
+        kind = config.get(_KIND, Tournament.kind)
+        if kind != self._holds.kind:
+            raise StoreError(f"{self.path} holds a {kind}, not a {self._holds.kind}. Choose another --store")
+        with self._named_damage():
+            return self._holds.from_dict(config)
+
+    def is_own(self) -> bool:
+        """Whether this machine named the players (`envs.common.own_files`)."""
+        config, kept = self._config(), self.load()
+        return kept is not None and own_files.is_signed(_signed(kept), str((config or {}).get(_SIGNATURE, "")))
+
+    def _config(self) -> dict[str, Any] | None:
+        with self._named_damage():
+            if self._database.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
+                raise ValueError("it holds views or triggers, which no tournament has")
+            row = self._database.execute("SELECT version, length(config), substr(config, 1, ?) FROM tournament", (_MAX_CONFIG,))
+            found = row.fetchone()
+            if found is None:
+                return None
+            version, length, config = found
+            if version != _VERSION:
+                raise StoreError(
+                    f"{self.path} has version {version}, this procsnake reads {_VERSION}. Begin a new file: --store"
+                )
+            if length > _MAX_CONFIG:
+                raise ValueError(f"its description has {length} characters")
+            return dict(parse_json(config))
+
+    def begin(self, match: M) -> None:
+        """Write this match into the file, or continue the one that is there.
+
+        Only the fields that `may_grow`, as a tournament's rounds, may differ.
+        """
+        kept = self.load()
+        if kept is not None:
+            before, now = kept.to_dict(), match.to_dict()
+            other = ", ".join(name for name in now if name not in match.may_grow and now[name] != before[name])
+            if other:
+                raise ConfigError(
+                    f"{self.path} holds another {match.kind}: {other} differ. Go on with it by naming no players, or choose"
+                    " another --store"
+                )
+        with self._transaction():
+            signature = own_files.sign(_signed(match))
+            config = json.dumps({**match.to_dict(), _KIND: match.kind, _SIGNATURE: signature})
+            self._database.execute(
+                "INSERT OR REPLACE INTO tournament (id, version, config) VALUES (1, ?, ?)", (_VERSION, config)
+            )
 
     def add(self, game: Game) -> None:
-        """Keep a finished game, all of it or nothing."""
+        """Write a finished game, all of it or nothing."""
         key = (game.round, game.number)
         seats = [
-            (*key, slot, s.player, s.place, s.cause, s.died, s.length, s.latency_ms, s.slowest_ms, s.failures, s.failure)
+            (
+                *key,
+                slot,
+                s.player,
+                s.place,
+                s.cause,
+                s.died,
+                s.length,
+                s.latency_ms,
+                s.slowest_ms,
+                s.failures,
+                s.failure,
+                s.cpu_ms,
+            )
             for slot, s in enumerate(game.seats)
         ]
         with self._transaction():
             row = (*key, game.seed, game.turns, zlib.compress(game.moves.tobytes()))
-            self._database.execute("INSERT INTO game VALUES (?, ?, ?, ?, ?)", row)
-            self._database.executemany(f"INSERT INTO seat VALUES ({', '.join('?' * 12)})", seats)
+            self._database.execute(f"INSERT INTO game ({_GAME_COLUMNS}) VALUES (?, ?, ?, ?, ?)", row)
+            self._database.executemany(
+                f"INSERT INTO seat (round, number, slot, {_SEAT_COLUMNS}) VALUES ({', '.join('?' * 13)})", seats
+            )
 
     def games(self) -> list[Game]:
-        """All finished games in the order of the schedule."""
+        """Return all finished games in the order of the schedule. Raises `StoreError` if they are damaged."""
+        kept = self.load()
+        with self._named_damage():
+            return [] if kept is None else [_checked(game, len(kept.players)) for game in self._read_games()]
+
+    def _read_games(self) -> Iterator[Game]:
         seats: dict[tuple[int, int], list[Seat]] = {}
         for round_, number, *values in self._database.execute(
             f"SELECT round, number, {_SEAT_COLUMNS} FROM seat ORDER BY round, number, slot"
         ):
             seats.setdefault((round_, number), []).append(Seat(*values))
-        games = []
-        for round_, number, seed, turns, packed in self._database.execute("SELECT * FROM game ORDER BY round, number"):
+        for round_, number, seed, turns, packed in self._database.execute(
+            f"SELECT {_GAME_COLUMNS} FROM game ORDER BY round, number"
+        ):
             taken = seats[round_, number]
-            moves = np.frombuffer(zlib.decompress(packed), np.int8).reshape(-1, len(taken))
-            games.append(Game(round_, number, seed, turns, tuple(taken), moves))
-        return games
+            moves = np.frombuffer(inflate(packed, _MAX_MOVES), np.int8).reshape(-1, len(taken))
+            yield Game(round_, number, seed, turns, tuple(taken), moves)
+
+    @contextmanager
+    def _named_damage(self) -> Iterator[None]:
+        """Rows that no tournament has written: cut off, damaged, or made to harm."""
+        try:
+            yield
+        except (sqlite3.Error, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise StoreError(f"{self.path} is damaged, or no tournament's file ({what}). Choose another --store") from error
 
     def _transaction(self) -> _Transaction:
         return _Transaction(self._database)
+
+
+def _signed(match: Match) -> bytes:
+    return json.dumps([asdict(player) for player in match.players]).encode()
+
+
+def _checked(game: Game, num_players: int) -> Game:
+    """Raises `ValueError` for a game that can't have been played."""
+    seats, moves = game.seats, game.moves
+    numbers = [game.round, game.number, game.seed, game.turns]
+    for seat in seats:
+        numbers += [seat.player, seat.place, seat.died, seat.length, seat.failures]
+        if not (isinstance(seat.cause, str) and isinstance(seat.failure, str)):
+            raise ValueError("the seats' texts are none")
+        if not all(isinstance(time, int | float) for time in (seat.latency_ms, seat.slowest_ms, seat.cpu_ms)):
+            raise ValueError("the seats' times are no numbers")
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise ValueError(f"game {game.round}/{game.number} has numbers that no game has")
+    if not 2 <= len(seats) <= MAX_SEATS or not all(seat.player < num_players for seat in seats):
+        raise ValueError(f"game {game.round}/{game.number} has {len(seats)} seats, or players that don't take part")
+    if len(moves) != game.turns or (moves.size and not (moves.min() >= -1 and moves.max() <= 3)):
+        raise ValueError(
+            f"game {game.round}/{game.number} has {len(moves)} moves for {game.turns} turns, or such as there are none"
+        )
+    return game
 
 
 class _Transaction:

@@ -1,5 +1,5 @@
-"""A bench for those who write snakes: arrange a board, play on from it, and look at every turn. Needs the extra `notebooks`."""
+"""A bench for people who write snakes: arrange a board, play from it, and look at every turn. Needs the extra `notebooks`."""
 
-from agents.workbench.bench import Bench, Seen, Turn
+from agents.workbench.bench import Bench, BenchTurn, Seen
 
-__all__ = ["Bench", "Seen", "Turn"]
+__all__ = ["Bench", "Seen", "BenchTurn"]

@@ -1,31 +1,34 @@
-"""Changing a board point by point, and reading one from a game's JSON."""
+"""Changes a board point by point, and reads a board from a game's JSON."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from envs.battlesnake.plain import Board, state_from_board
 from envs.battlesnake.recording import Recording, RecordingError
 from envs.battlesnake.settings import Settings
-from envs.errors import InvalidStateError, UnknownNameError
+from envs.common.bounded import parse_json
+from envs.common.errors import InvalidStateError, UnknownNameError
 
 TOOLS = ("food", "hazard", "snake", "erase")
-_HEALTHY = 100
+_HEALTHY, _MAX_CHARACTERS = 100, 1 << 20
 
 
 def empty_board(width: int, height: int) -> Board:
-    """A board of turn 0 with nothing on it."""
+    """Return a board of turn 0 with nothing on it."""
     return {"turn": 0, "width": width, "height": height, "food": [], "hazards": [], "snakes": []}
 
 
 def changed(board: Board, x: int, y: int, tool: str, snake: str = "") -> Board:
-    """`board` after `tool` (one of `TOOLS`) was used at (x, y), (0, 0) bottom left.
+    """Return `board` after `tool` (one of `TOOLS`) was used at (x, y); (0, 0) is at the bottom left.
 
-    "food" and "hazard" put one there, or take it away. "snake" puts the head of `snake` there if it isn't on the board, else
-    adds the point to its tail: click along the body, head first. "erase" takes away all that is there, a snake whole. Raises
-    `InvalidStateError` for a point off the board or a body that doesn't hang together.
+    * "food" and "hazard" put one there, or remove the one that is there.
+    * "snake" puts the head of `snake` there, or adds the point to its tail if the snake is on the board already. So click
+      along the body, head first.
+    * "erase" removes all that is there; a snake is removed whole.
+
+    Raises `InvalidStateError` for a point off the board, or if the body would have a gap.
     """
     if tool not in TOOLS:
         raise UnknownNameError("tool", tool, TOOLS)
@@ -60,13 +63,16 @@ def _lengthened(board: Board, point: dict[str, int], name: str) -> list[dict[str
 
 
 def read_position(text: str) -> tuple[Board, Settings]:
-    """The board and the rules in a JSON text: a move request as engines send it, or a board alone (standard rules).
+    """Read the board and the rules from a JSON text: a move request as engines send it, or a board alone (standard rules).
 
-    Dead snakes are left out. Raises `RecordingError` for what is neither, `InvalidStateError` for a board that can't be.
+    Dead snakes are left out. Raises `RecordingError` if it is neither, and `InvalidStateError` for a board that no game can
+    have.
     """
     try:
-        data = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        if len(text) > _MAX_CHARACTERS:
+            raise ValueError(f"it has {len(text)} characters, and {_MAX_CHARACTERS} are the most")
+        data = parse_json(text)
+    except ValueError as error:
         raise RecordingError(f"this is no JSON ({error}); paste a move request, or its board") from error
     if not isinstance(data, Mapping):
         raise RecordingError(f"this is a JSON {type(data).__name__}; paste a move request, or its board")
@@ -76,7 +82,7 @@ def read_position(text: str) -> tuple[Board, Settings]:
 
 
 def position(recording: Recording, turn: int) -> tuple[Board, Settings]:
-    """The living and the rules of a recorded turn, under the settings of its game."""
+    """Return the board of a recorded turn, with its living snakes, and the game's rules."""
     board = recording.board(turn)
     board = {**board, "snakes": [{**s, "name": s.get("name") or s["id"]} for s in board["snakes"] if not s["eliminatedCause"]]}
     state_from_board(board, settings=recording.settings)

@@ -1,4 +1,4 @@
-"""The bench without its widgets: a board, who plays on it, and what everyone saw and said turn by turn."""
+"""The bench without its widgets: a board, the players on it, and what each of them saw and decided on every turn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from agents.agent import Agent, Decision
-from agents.referee import RemoteSnake
+from agents.evaluation.referee import RemoteSnake
 from agents.registry import make
 from agents.workbench import arrangement
 from envs.battlesnake.games import play_turn, start_games
@@ -21,37 +21,37 @@ from envs.battlesnake.render.scene import PALETTE, to_hex
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, CAUSE_NAMES, MOVE_NAMES, State
 from envs.battlesnake.webhook import game_object, move_request
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 
 _REMOTE_MS = 500
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One snake on one turn, and what it decided there."""
+    """One snake on one turn, with what it decided there."""
 
     name: str
     player: str
     color: str
-    """#rrggbb, as the pictures have it."""
+    """The snake's colour in pictures, as #rrggbb."""
     health: int
     length: int
     move: str
-    """What it does next; "" for the dead and on the last turn."""
+    """The snake's next move; "" for a dead snake and on the last turn."""
     cause: str
-    """How it died; "" while it lives."""
+    """The cause of its death; "" while it lives."""
     probabilities: dict[str, float]
-    """By move; empty if the player tells none."""
+    """The probability of each move; empty if the player gives none."""
     value: float | None
     rules: dict[str, dict[str, Any]]
-    """By rule, what it said of each move: False bans it, numbers are preferences. Empty for players without rules."""
+    """What each rule said of each move: False bans it, a number is a preference. Empty for players without rules."""
     note: dict[str, Any]
-    """Whatever else the player told."""
+    """Whatever else the player told about its decision."""
 
 
 @dataclass(frozen=True)
-class Turn:
-    """A board, and its snakes in the order of its list."""
+class BenchTurn:
+    """A board, and its snakes in the order of the board's list."""
 
     board: Board
     snakes: list[Seen]
@@ -60,10 +60,11 @@ class Turn:
 class Bench:
     """A position that you arrange, and the game that `players` play from it.
 
-    `players`: by slot, names as `agents.make` takes them (so `my_rule.py` and `my_rule.py+flood` too) or URLs of running
-    servers. `board` is the position (webhook form), `turns` what came of it. Rules' files are read anew with each `play`.
-    Games repeat with `seed`.
-    Raises what `agents.make` does, and `ConfigError` for a position without snakes or with more of them than players.
+    `players` has one player per slot: a name as `agents.make` takes it (also `my_rule.py` and `my_rule.py+flood`), or the URL
+    of a running server. `board` is the position in webhook form, `turns` the game that was played from it. Each `play` reads
+    files of rules anew. The same `seed` gives the same game.
+
+    Raises what `agents.make` raises, and `ConfigError` for a position without snakes or with more snakes than players.
     """
 
     def __init__(
@@ -74,16 +75,16 @@ class Bench:
         self.players, self.seed = list(players), seed
         self.settings = settings or Settings()
         self.board = arrangement.empty_board(width, height)
-        self.turns: list[Turn] = []
+        self.turns: list[BenchTurn] = []
         self.deal()
 
     @property
     def names(self) -> list[str]:
-        """What the snakes are called here, by slot."""
+        """The snakes' names on the bench, by slot."""
         return [f"snake {slot + 1}" for slot in range(len(self.players))]
 
     def deal(self) -> None:
-        """The first board of a new game, as the map lays it out."""
+        """Set the board to the first one of a new game, as the map lays it out."""
         width, height, count = self.board["width"], self.board["height"], len(self.players)
         state = State(1, width=width, height=height, num_snakes=count, settings=self._rules(count))
         state.seed(self.seed)
@@ -91,11 +92,11 @@ class Bench:
         self._arrange(self._board(state, self.names))
 
     def clear(self) -> None:
-        """Nothing on the board."""
+        """Empty the board."""
         self._arrange(arrangement.empty_board(self.board["width"], self.board["height"]))
 
     def click(self, x: int, y: int, tool: str, snake: str = "") -> None:
-        """Use a tool of `arrangement.TOOLS` on a point; `snake`: one of `names`."""
+        """Use a tool of `arrangement.TOOLS` on a point. `snake` is one of `names`."""
         if tool == "snake" and snake not in self.names:
             raise UnknownNameError("snake", snake, self.names)
         self._arrange(arrangement.changed(self.board, x, y, tool, snake))
@@ -109,19 +110,23 @@ class Bench:
         self._take(*arrangement.position(Recording.read(recording), turn))
 
     def copy(self, turn: int, snake: str | None = None) -> str:
-        """A turn as the move request that `snake` (default: the first alive) gets: JSON for `load`, a server, a bug report."""
+        """Return a turn as the move request that `snake` (default: the first living one) gets.
+
+        It is JSON for `load`, for a server or for a bug report.
+        """
         state, names, you = self._place(turn, snake)
         game = game_object(state.settings, "workbench")
         return json.dumps(move_request(state, 0, game=game, ids=names, names=names, you=you))
 
-    def play(self, max_turns: int = 200) -> list[Turn]:
-        """Play on from the position; sets `turns`, one for each board, and returns them."""
+    def play(self, max_turns: int = 200) -> list[BenchTurn]:
+        """Play from the position. Sets `turns`, with one entry per board, and returns them."""
         state, names = self._state(self.board)
         if not names:
             raise ConfigError("there is no snake on the board; click one together, or deal")
         players = [_player(self._player_of(name)) for name in names]
         state.seed(self.seed)
-        running, turns = np.ones(1, np.bool_), []
+        running = np.ones(1, np.bool_)
+        turns: list[BenchTurn] = []
         while running[0] and len(turns) < max_turns:
             living = np.flatnonzero(state.arrays.cause[0] == ALIVE).tolist()
             decisions = {slot: players[slot].act(state.copy(), slot) for slot in living}
@@ -133,7 +138,10 @@ class Bench:
         return self.turns
 
     def ask(self, player: str, turn: int, snake: str | None = None) -> Seen:
-        """What `player`, a name or the URL of a running server, would do in the place of `snake` (default: the first alive)."""
+        """Return what `player` would do in the place of `snake` (default: the first living one).
+
+        The player is a name or the URL of a running server.
+        """
         state, names, you = self._place(turn, snake)
         return replace(_seen(state, you, names[you], _player(player).act(state, you)), player=player)
 
@@ -145,9 +153,9 @@ class Bench:
             raise UnknownNameError("living snake", str(snake or "any"), living)
         return state, names, names.index(snake or living[0])
 
-    def _turn(self, state: State, names: Sequence[str], decisions: Mapping[int, Decision]) -> Turn:
+    def _turn(self, state: State, names: Sequence[str], decisions: Mapping[int, Decision]) -> BenchTurn:
         seen = [_seen(state, slot, name, decisions.get(slot)) for slot, name in enumerate(names)]
-        return Turn(self._board(state, names), [replace(one, player=self._player_of(one.name)) for one in seen])
+        return BenchTurn(self._board(state, names), [replace(one, player=self._player_of(one.name)) for one in seen])
 
     def _take(self, board: Board, settings: Settings) -> None:
         snakes = board["snakes"]

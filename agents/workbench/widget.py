@@ -13,17 +13,21 @@ from agents.workbench.arrangement import TOOLS
 from agents.workbench.bench import Bench, Seen
 from envs.battlesnake.render.rgb import paint
 from envs.battlesnake.state import MOVE_NAMES
-from envs.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError
 
 _FOOD, _HAZARD, _EMPTY = "#ef445c", "#c9b8d8", "#f1f1f4"
 _CELL = 26
+_NO_GLYPH = " "
+"""An ipywidgets button whose description becomes empty keeps showing the old one."""
 
 
 class Workbench(widgets.VBox):
-    """A `Bench` with its controls. Above: arrange the position. Below: play on from it and look at every turn.
+    """A `Bench` with its controls. The upper part arranges the position; the lower part plays from it and shows every turn.
 
-    `bench` is the model; call `show()` after changing it from code. Mistakes are told in the last line, `message`.
+    `bench` is the model. Call `show()` after changing it from code. The last line, `message`, shows mistakes.
     """
+
+    children: Sequence[widgets.Widget]
 
     def __init__(self, players: Sequence[str], **options: Any) -> None:
         self.bench = Bench(players, **options)
@@ -51,7 +55,9 @@ class Workbench(widgets.VBox):
         self.turn = widgets.IntSlider(min=0, max=0, description="turn")
         widgets.jslink((self.film, "value"), (self.turn, "value"))
         self.turn.observe(lambda change: self._show_turn(), "value")
-        self.picture, self.snakes = widgets.Image(format="png"), widgets.HTML()
+        # A box stretches what is in it to its tallest, and squeezes it where there is little room.
+        in_proportion = widgets.Layout(align_self="flex-start", flex="0 0 auto")
+        self.picture, self.snakes = widgets.Image(format="png", layout=in_proportion), widgets.HTML()
         self.copy = _button("copy this frame to the JSON field", self._copy, self._do)
         self.arrange = _button("arrange this frame", self._rearrange, self._do)
         self.player = widgets.Text("http://127.0.0.1:8000", description="ask")
@@ -73,7 +79,7 @@ class Workbench(widgets.VBox):
         side = f"{_CELL}px"
         layout = widgets.Layout(width=side, height=side, margin="1px", padding="0")
         return _button(
-            "",
+            _NO_GLYPH,
             lambda: self.bench.click(x, y, self.tool.value, self.snake.value),
             self._do,
             layout=layout,
@@ -90,7 +96,7 @@ class Workbench(widgets.VBox):
         self.show()
 
     def show(self) -> None:
-        """Show the bench as it is now."""
+        """Update the controls to the current state of the bench."""
         if (self._width, self._height) != (max(x for x, _ in self.cells) + 1, max(y for _, y in self.cells) + 1):
             self.children = [self._arranging(), *self.children[1:]]
         self._paint_cells()
@@ -100,13 +106,13 @@ class Workbench(widgets.VBox):
 
     def _paint_cells(self) -> None:
         board = self.bench.board
-        look = dict.fromkeys(self.cells, (_EMPTY, ""))
-        look |= {(p["x"], p["y"]): (_HAZARD, "") for p in board["hazards"] if (p["x"], p["y"]) in look}
+        look = dict.fromkeys(self.cells, (_EMPTY, _NO_GLYPH))
+        look |= {(p["x"], p["y"]): (_HAZARD, _NO_GLYPH) for p in board["hazards"] if (p["x"], p["y"]) in look}
         look |= {(p["x"], p["y"]): (_FOOD, "●") for p in board["food"]}
         for snake in board["snakes"]:
             color = snake["customizations"]["color"]
             for index, p in reversed(list(enumerate(snake["body"]))):
-                look[p["x"], p["y"]] = color, "◉" if index == 0 else ""
+                look[p["x"], p["y"]] = color, "◉" if index == 0 else _NO_GLYPH
         for place, (color, text) in look.items():
             self.cells[place].style.button_color, self.cells[place].description = color, text
 
@@ -130,7 +136,7 @@ class Workbench(widgets.VBox):
 
 
 def seen_html(seen: Seen) -> str:
-    """A snake on a turn as HTML: what it is, what it does, and what its rules and its policy said of each move."""
+    """Return a snake on a turn as HTML: its state, its move, and what its rules and its policy said of each move."""
     state = f"dead: {seen.cause}" if seen.cause else f"health {seen.health}, length {seen.length}"
     head = f'<b style="color:{seen.color}">■</b> <b>{escape(seen.name)}</b> {escape(seen.player)} · {state}'
     move = f" · <b>{seen.move}</b>" if seen.move else ""

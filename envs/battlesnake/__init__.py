@@ -1,4 +1,4 @@
-"""Battlesnake, by the official rules, thousands of boards a call."""
+"""Battlesnake by the official rules. One call advances thousands of boards."""
 
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.plain import map_update, ruleset_step, setup_board

@@ -1,9 +1,10 @@
-"""Games as the arena hands them out: pages of frames in the form of the old engine, turned into move requests.
+"""Turns the arena's form of a game, pages of frames, into move requests.
 
-The form, read from the arena's public source (server/src/engine/frame.rs and routes/game/api.rs) and not tried live: a page is
-{"Count", "Frames"}; a frame {"Turn", "Snakes", "Food", "Hazards"}; a snake {"ID", "Name", "Body", "Health", "Color",
-"HeadType", "TailType", "Latency", "Shout", "Squad", "Death": null or {"Cause", "Turn", "EliminatedBy"}}; a point {"X", "Y"},
-y up. The dead stay in `Snakes`. The board's size and the rules are told elsewhere (`GET /games/{id}`: {"Game": {"Width", …}}).
+The form is that of the old engine. It was read from the arena's public source (server/src/engine/frame.rs and
+routes/game/api.rs) and was not tried live. A page is {"Count", "Frames"}; a frame {"Turn", "Snakes", "Food", "Hazards"}; a
+snake {"ID", "Name", "Body", "Health", "Color", "HeadType", "TailType", "Latency", "Shout", "Squad", "Death": null or {"Cause",
+"Turn", "EliminatedBy"}}; a point {"X", "Y"}, y up. Dead snakes stay in `Snakes`. Frames don't hold the board's size and the
+rules; those are in the answer of `GET /games/{id}`: {"Game": {"Width", …}}.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ def is_frames(entry: Mapping[str, Any]) -> bool:
 
 
 def game_and_requests(page: Mapping[str, Any], width: int | None, height: int | None) -> tuple[Entry, list[Entry]]:
-    """The webhook's game object and a move request a frame. Raises KeyError, TypeError or ValueError for malformed frames."""
+    """Return the webhook's game object and one move request per frame.
+
+    `width` and `height` are needed if the page doesn't tell the board's size. Raises `KeyError`, `TypeError` or `ValueError`
+    for malformed frames.
+    """
     about = page.get("Game") or {}
     size = {"width": width or about.get("Width"), "height": height or about.get("Height")}
     if not all(size.values()):

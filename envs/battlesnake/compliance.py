@@ -1,4 +1,4 @@
-"""For people who write a map or a ruleset of their own: play many games on it and see that every board stays a sound one.
+"""Checks for people who write a map or a ruleset: they play many games on it and test that every board is one a game can have.
 
 from envs.battlesnake.compliance import check_map
 register_map("my_map", set_up, update)
@@ -8,6 +8,7 @@ check_map("my_map", width=11, height=11, num_snakes=4)
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,9 @@ from envs.battlesnake import maps
 from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ABSENT, ALIVE, FULL_HEALTH, Boards, State
-from envs.errors import ProcsnakeError
+from envs.common.errors import ComplianceError
 
 Step = Callable[..., None]
-
-
-class ComplianceError(ProcsnakeError):
-    """A map or ruleset made a board that no game can have. The message says which array is wrong, where and when."""
 
 
 def check_map(
@@ -38,17 +35,19 @@ def check_map(
 ) -> None:
     """Play `num_games` games with random moves on a map, official or registered, for up to `num_turns` turns each.
 
-    Checked are the set-up (every slot holds a living snake of full health) and after every turn the counts, bodies, food and
-    hazards (`check_state`); that the map leaves turn number and random keys alone; and that the same seed gives the same
-    games. `settings`: fields of `Settings`. Raises `ComplianceError`, or `ConfigError` if the map refuses such games.
+    The check requires that the set-up puts a living snake of full health into every slot; that counts, bodies, food and hazards
+    agree after every turn (`check_state`); that the map changes neither the turn number nor the random keys; and that the same
+    seed gives the same games. `settings` are fields of `Settings`.
+
+    Raises `ComplianceError` if one of these fails, and `ConfigError` if the map refuses such games.
     """
     chosen = Settings(map=name, solo=settings.pop("solo", num_snakes == 1), **settings)
     maps.check_game(chosen, width=width, height=height, num_snakes=num_snakes)
-    size = {"width": width, "height": height, "num_snakes": num_snakes, "settings": chosen}
-    first = _play(State(num_games, **size), seed, num_turns, step_board, f"map {name!r}")
-    second = _play(State(num_games, **size), seed, num_turns, step_board, f"map {name!r}")
+    games = partial(State, width=width, height=height, num_snakes=num_snakes, settings=chosen)
+    first = _play(games(num_games), seed, num_turns, step_board, f"map {name!r}")
+    second = _play(games(num_games), seed, num_turns, step_board, f"map {name!r}")
     _require_equal(first, second, f"map {name!r}: the same seed gave two different games; draw by rng.draw(s.key[b], …) only")
-    alone = _play(State(1, **size), seed, num_turns, step_board, f"map {name!r}")
+    alone = _play(games(1), seed, num_turns, step_board, f"map {name!r}")
     _require_equal(first.select(np.arange(1)), alone, f"map {name!r}: board 0 differs if it is played alone")
 
 
@@ -63,19 +62,24 @@ def check_ruleset(
     num_turns: int = 200,
     seed: int = 0,
 ) -> None:
-    """Play games with random moves by `step(s, b, r, moves)`, a kernel of the form of `envs.battlesnake.rules.step_board`.
+    """Play games with random moves by `step(s, b, r, moves)`, a kernel like `envs.battlesnake.rules.step_board`.
 
-    Checked after every turn: `check_state`; that the dead stay dead with the same cause and that whoever dies gets this turn's
-    number; that no head moves farther than one cell; that the same seed gives the same games. Raises `ComplianceError`.
+    After every turn the check requires what `check_state` does; that dead snakes stay dead with the same cause; that a snake
+    that dies gets this turn's number; and that no head moves farther than one cell. The same seed must give the same games.
+
+    Raises `ComplianceError` if one of these fails.
     """
     chosen = settings or Settings(solo=num_snakes == 1)
-    size = {"width": width, "height": height, "num_snakes": num_snakes, "settings": chosen}
-    games = [_play(State(num_games, **size), seed, num_turns, step, "the ruleset") for _ in range(2)]
-    _require_equal(*games, "the ruleset: the same seed gave two different games; draw by rng.draw(s.key[b], …) only")
+    games = partial(State, num_games, width=width, height=height, num_snakes=num_snakes, settings=chosen)
+    first, second = (_play(games(), seed, num_turns, step, "the ruleset") for _ in range(2))
+    _require_equal(first, second, "the ruleset: the same seed gave two different games; draw by rng.draw(s.key[b], …) only")
 
 
 def check_state(state: State, *, what: str = "the state") -> None:
-    """Raise `ComplianceError` unless all boards are sound: counts agree with cells, bodies with occupancy, all in range."""
+    """Raise `ComplianceError` unless counts agree with cells, and bodies with occupancy, and all numbers are in range.
+
+    `what` begins the message.
+    """
     a, size = state.arrays, f"{state.width}x{state.height}"
     present, alive = a.cause != ABSENT, a.cause == ALIVE
     _require((a.cause <= ABSENT).all(), what, "cause", "holds a number that is no cause of death")
@@ -144,7 +148,7 @@ def _check_step(before: Boards, state: State, turn: int, what: str) -> None:
     _require((np.abs(wrapped_x) + np.abs(wrapped_y) <= 1).all(), what, "body", "moved a head by more than one cell")
 
 
-def _require(holds: bool, what: str, array: str, trouble: str) -> None:
+def _require(holds: bool | np.bool_, what: str, array: str, trouble: str) -> None:
     if not holds:
         raise ComplianceError(f"{what}: {array} {trouble}")
 

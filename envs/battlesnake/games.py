@@ -1,4 +1,4 @@
-"""Starting and playing games on a `State`: what the environment, evaluation, tournaments and search have in common."""
+"""Starts and plays games on a `State`. The environment, evaluation, tournaments and search all use these functions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import numpy as np
 from envs.battlesnake import maps, rng
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.rules import initialise_board, is_over, step_board
-from envs.battlesnake.settings import STANDARD_MAP
-from envs.battlesnake.state import State, clear_board
+from envs.battlesnake.settings import STANDARD_MAP, Rules
+from envs.battlesnake.state import Boards, State, clear_board
 
 
 def start_games(state: State, boards: np.ndarray | None = None) -> np.ndarray:
-    """Lay out the next game on each of `boards` (integers (n,); default all).
+    """Lay out the next game on each of `boards` (integers (n,); default: all boards).
 
-    Board b's game is a function of the state's seed, b and how many games were played on it. Returns bool (n,): True where
-    the game goes on; False if it is over before its first turn. Raises `ConfigError` if the map can't be set up.
+    Board b's game is a function of the state's seed, of b, and of the number of games that were played on b before. Returns
+    bool (n,), which is False where the game is over before its first turn. Raises `ConfigError` if the map can't be set up.
     """
     chosen = np.arange(state.num_boards) if boards is None else np.asarray(boards)
     running = np.empty(len(chosen), np.bool_)
@@ -27,9 +27,9 @@ def start_games(state: State, boards: np.ndarray | None = None) -> np.ndarray:
 
 
 def play_turn(state: State, moves: np.ndarray, running: np.ndarray) -> None:
-    """One turn of every board where `running` (bool (N,)), which becomes False where the game ends with it.
+    """Play one turn on every board where `running`, bool (N,), is True, and set `running` to False where the game ends.
 
-    `moves`: (N, S) move numbers, 0 up, 1 down, 2 left, 3 right; anything else is the official default, straight on.
+    `moves` is an integer array (N, S): 0 up, 1 down, 2 left, 3 right. Any other number is the official default, straight on.
     """
     if state.settings.map == STANDARD_MAP:
         _play_standard_boards(state.arrays, state.rules, moves, running)
@@ -41,27 +41,27 @@ def play_turn(state: State, moves: np.ndarray, running: np.ndarray) -> None:
 
 
 @kernel
-def empty_board(s, b):
+def empty_board(s: Boards, b: int) -> None:
     """Clear board b and give it the key of its next game."""
     clear_board(s, b)
     s.key[b] = rng.combine(s.stream[b], s.game[b])
 
 
 @kernel
-def _empty_boards(s, boards):
+def _empty_boards(s: Boards, boards: np.ndarray) -> None:
     for b in boards:
         empty_board(s, b)
 
 
 @kernel
-def _initialise_boards(s, r, boards, running):
+def _initialise_boards(s: Boards, r: Rules, boards: np.ndarray, running: np.ndarray) -> None:
     for n in range(len(boards)):
         initialise_board(s, boards[n], r)
         running[n] = not is_over(s, boards[n], r)
 
 
 @kernel
-def _play_standard_boards(s, r, moves, running):
+def _play_standard_boards(s: Boards, r: Rules, moves: np.ndarray, running: np.ndarray) -> None:
     for b in range(len(running)):
         if running[b]:
             step_board(s, b, r, moves)
@@ -71,13 +71,13 @@ def _play_standard_boards(s, r, moves, running):
 
 
 @kernel
-def _step_boards(s, r, moves, boards):
+def _step_boards(s: Boards, r: Rules, moves: np.ndarray, boards: np.ndarray) -> None:
     for b in boards:
         step_board(s, b, r, moves)
 
 
 @kernel
-def _close_turns(s, r, boards, running):
+def _close_turns(s: Boards, r: Rules, boards: np.ndarray, running: np.ndarray) -> None:
     for b in boards:
         s.turn[b] += 1
         running[b] = not is_over(s, b, r)

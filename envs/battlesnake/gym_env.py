@@ -1,4 +1,4 @@
-"""`gymnasium.make("procsnake/Battlesnake-v0")`: one learning snake against others."""
+"""The environment `gymnasium.make("procsnake/Battlesnake-v0")`: one learning snake plays against others."""
 
 from __future__ import annotations
 
@@ -7,35 +7,42 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 
 from envs.battlesnake.observations import Observation
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.single_game import RENDER_FPS, RENDER_MODES, SingleGame
 from envs.battlesnake.state import State
-from envs.errors import ConfigError, InvalidActionError
+from envs.common.errors import ConfigError, InvalidActionError
 
 Opponent = Any
-"""Whatever has `act_batch(state, boards, slots) -> moves int8 (n,)` (`agents.Agent`), or a function with that signature."""
+"""An object with `act_batch(state, boards, slots) -> moves int8 (n,)` (`agents.Agent`), or a function with that signature."""
 
 
 class BattlesnakeEnv(gymnasium.Env[np.ndarray, int]):
     """A game of Battlesnake by the official rules, played by the snake in slot 0 against `opponents`.
 
-    * Observation and action: see `observation` (default `EgocentricPlanes(rotate=True)`: uint8 planes; left, ahead, right).
-    * Reward: see `rewards` of `BattlesnakeVectorEnv` (default preset `win`: 1 for winning, -1 for dying).
+    * `observation` decides observation and actions. The default is `EgocentricPlanes(rotate=True)`: uint8 planes, and the
+      actions left, ahead, right.
+    * `rewards` are those of `BattlesnakeVectorEnv`. The default is the preset `win`: 1 for winning, -1 for dying.
     * The episode terminates when the snake dies or the game ends, and is truncated at `max_turns`.
-    * `info["action_mask"]`: int8 (actions,), 0 where an action is certain death, as `action_space.sample(mask)` takes it. At
-      the end also `won`, `cause`, `killer`, `snake_length`, `food_eaten`, `hazard_turns`, `length` (turns).
-    * `opponents`: one for all other slots or a sequence of num_snakes - 1; default: uniform over the safe moves.
-    * Everything follows from the seed given to `reset`, as long as the opponents follow from the state.
-    * `render_mode`: "ansi", "rgb_array" or "human" (needs pygame).
+    * `info["action_mask"]` is int8 (actions,), 0 where an action is certain death, in the form that
+      `action_space.sample(mask)` takes. At the end `info` also has `won`, `cause`, `killer`, `snake_length`, `food_eaten`,
+      `hazard_turns`, `length` (turns).
+    * `opponents` is one opponent for all other slots, or a sequence of num_snakes - 1. By default opponents draw evenly among
+      the moves that are not certain death.
+    * An episode is a function of the seed given to `reset` and the actions, as long as the opponents depend on the state alone.
+    * `render_mode` is "ansi", "rgb_array" or "human" (needs pygame).
 
     All other options are those of `BattlesnakeVectorEnv`: `width`, `height`, `num_snakes`, `ruleset`, `map`, `max_turns`, …
-    Raises `ConfigError` or `UnknownNameError` for options no game can have, `InvalidActionError` for no action of the space.
+
+    Raises `ConfigError` or `UnknownNameError` for options that no game can have, and `InvalidActionError` for an action that
+    the action space doesn't hold.
     """
 
     metadata = {"render_modes": list(RENDER_MODES), "render_fps": RENDER_FPS}
+    observation_space: Box
+    action_space: Discrete
 
     def __init__(
         self,
@@ -51,7 +58,7 @@ class BattlesnakeEnv(gymnasium.Env[np.ndarray, int]):
         self._opponents = self._seat(opponents, num_snakes - 1)
         state = self._game.state
         self.observation_space = self._game.observation.space(state.width, state.height)
-        self.action_space = Discrete(self._game.observation.num_actions)  # type: ignore[assignment]
+        self.action_space = Discrete(self._game.observation.num_actions)
         self._running = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:

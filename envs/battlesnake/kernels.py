@@ -1,18 +1,22 @@
-"""How the kernels of this world are compiled: `@kernel` in place of Numba's `njit`.
+"""How the kernels of this world are compiled: with `@kernel` in place of Numba's `njit`.
 
-Numba's on-disk cache looks at the file that holds a kernel, not at the files of the kernels which it calls, so a cached
-caller would go on using an old callee. The cache folder is therefore named by a hash of every source file of this package
-that speaks of kernels (for kernels of `agents`: of that one, too): those which hold them and those whose constants they use.
-Kernels release the GIL: several threads may step different boards of one state. `PROCSNAKE_BOUNDSCHECK=1` compiles them with
-bounds checks, `NUMBA_DISABLE_JIT=1` leaves them plain Python.
+Numba's on-disk cache checks the file that holds a kernel, but not the files of the kernels that it calls. A cached caller would
+go on using an old callee. So the cache folder is named by a hash of every source file of this package that contains the word
+"kernel": these are the files with kernels and with the constants that they use. For kernels of `agents` the hash also covers
+that package.
+
+Kernels release the GIL, so several threads may step different boards of one state. `PROCSNAKE_BOUNDSCHECK=1` compiles them with
+bounds checks; `NUMBA_DISABLE_JIT=1` leaves them plain Python.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +25,9 @@ from typing import Any
 import numba
 from numba.core import config as numba_config
 from numba.core import event
+from numba.core.dispatcher import Dispatcher
 
+_ANNOUNCED = "PROCSNAKE_COMPILING_ANNOUNCED"
 BOUNDSCHECK = os.environ.get("PROCSNAKE_BOUNDSCHECK", "") == "1"
 
 
@@ -63,32 +69,38 @@ def _prepare_cache(function: Callable[..., Any]) -> bool:
     package = function.__module__.partition(".")[0]
     folder = _cache_folder(package) if package in ("envs", "agents") else None
     if folder is not None:
-        numba_config.CACHE_DIR = str(folder)
+        numba_config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
     return folder is not None
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function` in nopython mode, inlined into its callers, without the GIL, cached on disk.
+    """Compile `function` in nopython mode: inlined into its callers, without the GIL, and cached on disk.
 
-    Kernels can't allocate: Numba's reference counting is off, because counting the arrays of a `Boards` in and out of every
-    small function took most of the time of a step (measured: 100 ns a call of `is_certain_death`, 2 ns without).
+    Numba's reference counting is off, because counting the arrays of a `Boards` in and out of every small function took most of
+    the time of a step (measured: a call of `is_certain_death` took 100 ns with it and 2 ns without). Therefore kernels can't
+    allocate arrays; `allocating_kernel` is for those that must.
     """
     cache = _prepare_cache(function)
-    return numba.njit(cache=cache, nogil=True, boundscheck=BOUNDSCHECK, forceinline=True, _nrt=False)(function)
+    compiled = numba.njit(cache=cache, nogil=True, boundscheck=BOUNDSCHECK, forceinline=True, _nrt=False)  # type: ignore[call-overload]
+    return compiled(function)
 
 
 def allocating_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for functions that need scratch arrays: set-up and the like, which run once a game."""
-    return numba.njit(cache=_prepare_cache(function), nogil=True, boundscheck=BOUNDSCHECK, _nrt=True)(function)
+    """Compile `function` as `kernel` does, but with reference counting, so that it may allocate scratch arrays.
+
+    It is meant for work that is done once per game, such as the set-up.
+    """
+    cache = _prepare_cache(function)
+    return numba.njit(cache=cache, nogil=True, boundscheck=BOUNDSCHECK, _nrt=True)(function)  # type: ignore[call-overload]
 
 
 def compiled_for(function: Callable[..., Any], *arguments: Any, constants: tuple[int, ...] = ()) -> Callable[..., Any]:
-    """The kernel for arguments of just these types; it must be called with no others.
+    """Return the kernel's machine code for arguments of exactly these types. It must be called with no other types.
 
-    Numba looks at the type of every array at every call, which for a `Boards` takes longer than a turn of the game: 6 µs.
-    `constants` are the values of the last parameters: loops of known length become vector instructions.
+    Numba looks up the type of every array at every call. For a `Boards` this takes 6 µs, longer than a turn of the game.
+    `constants` fixes the values of the last parameters, so that loops of known length become vector instructions.
     """
-    if numba_config.DISABLE_JIT:
+    if not isinstance(function, Dispatcher):
         return function
     types = (*map(numba.typeof, arguments), *map(numba.types.literal, constants))
     function.compile(types)
@@ -96,18 +108,64 @@ def compiled_for(function: Callable[..., Any], *arguments: Any, constants: tuple
 
 
 class _Announcer(event.Listener):
-    """Says once why the first call takes a while. Kernels that come out of the cache make no such event."""
-
-    announced = False
+    """Says why the first call takes a while. Kernels that come out of the cache make no such event."""
 
     def on_start(self, event: event.Event) -> None:
         module = getattr(event.data["dispatcher"].py_func, "__module__", "")
-        if not self.announced and module.startswith("envs.battlesnake"):
-            _Announcer.announced = True
-            print("procsnake: compiling the game engine; this takes about a minute, once …", file=sys.stderr, flush=True)
+        # The environment, because processes that this one starts have no more to say.
+        if module.startswith("envs.battlesnake") and not os.environ.get(_ANNOUNCED):
+            os.environ[_ANNOUNCED] = "1"
+            print(f"procsnake: {_announcement(_cache_folder('envs'))} …", file=sys.stderr, flush=True)
 
     def on_end(self, event: event.Event) -> None:
         pass
 
 
+def _announcement(folder: Path | None) -> str:
+    """What is compiled and how long it takes; the whole engine is announced once for each cache folder."""
+    if folder is None:
+        return f"compiling the game engine; this takes about a minute each time, because {_root()} can't be written"
+    try:
+        (folder / "announced").touch(exist_ok=False)
+    except OSError:
+        return "compiling a part of the game engine that was not needed before"
+    return "compiling the game engine; this takes about a minute, once"
+
+
+class _Interruption(event.Listener):
+    """Holds Ctrl-C back until a function is compiled.
+
+    Numba calls back from LLVM's C code, where `KeyboardInterrupt` is lost: half the engine stays without code, and the failure
+    looks like another.
+    """
+
+    def __init__(self) -> None:
+        self._depth, self._is_wanted = 0, False
+        self._before: Any = None
+
+    def on_start(self, event: event.Event) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if self._depth == 0 and signal.getsignal(signal.SIGINT) is not None:
+            self._before = signal.signal(signal.SIGINT, self._ask)
+        self._depth += 1
+
+    def on_end(self, event: event.Event) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._depth -= 1
+        if self._before is not None and (self._depth == 0 or self._is_wanted):
+            before, self._before = self._before, None
+            signal.signal(signal.SIGINT, before)
+            if self._is_wanted:
+                self._is_wanted = False
+                signal.raise_signal(signal.SIGINT)
+
+    def _ask(self, number: int, frame: Any) -> None:
+        self._is_wanted = True
+        print("procsnake: stopping, once this function is compiled …", file=sys.stderr, flush=True)
+
+
 event.register("numba:compile", _Announcer())
+_INTERRUPTION = _Interruption()
+event.register("numba:compile", _INTERRUPTION)

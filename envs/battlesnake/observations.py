@@ -1,4 +1,4 @@
-"""What a snake sees: planes of small integers from its own point of view."""
+"""What a snake sees: planes of small integers, from the snake's own point of view."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from envs.battlesnake.kernels import kernel
-from envs.battlesnake.painting import (
+from envs.battlesnake.observation_kernels import (
     MAX_COUNT,
     PLANES,
+    Scene,
     View,
     list_scene,
     make_pictures,
@@ -21,9 +22,10 @@ from envs.battlesnake.painting import (
 )
 from envs.battlesnake.rules import straight_on
 from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.settings import Rules
 from envs.battlesnake.starter_pack import KINDS, StarterPackObservation
-from envs.battlesnake.state import MAX_SIDE, UP, State
-from envs.errors import ConfigError, UnknownNameError
+from envs.battlesnake.state import MAX_SIDE, UP, Boards, State
+from envs.common.errors import ConfigError, UnknownNameError
 
 # Brings each plane to about 0..1 for a network's first layer: float = uint8 * scale.
 PLANE_SCALES = (1.0, 1.0, 0.25, 0.01, 0.05, 0.05, 0.01, 0.01, 1 / 21, 1.0, 1 / 3, 1.0)
@@ -35,29 +37,32 @@ OBSERVATION_TYPES = (_EGOCENTRIC, *KINDS)
 
 @dataclass(frozen=True, kw_only=True)
 class EgocentricPlanes:
-    """Observation uint8 (rows, columns, 12): one snake's own view of the board.
+    """The observation uint8 (rows, columns, 12): the board as one snake sees it.
 
     ===================== ==========================================================================================
     plane                 value of a cell
     ===================== ==========================================================================================
-    `edge`                1 on the cells just off the board; none if the board is wrapped or shown whole
-    `food`                number of food
-    `hazard`              hazard layers
-    `my_head`             own health on the own head, 1..100
+    `edge`                1 on the cells just off the board; 0 if the board is wrapped or shown whole
+    `food`                how many pieces of food lie there
+    `hazard`              how many hazard layers lie there
+    `my_head`             on this snake's head: its health, 1..100
     `my_body`             turns until the cell is free if the snake does not eat: 1 at the tail, its length at the head
     `other_body`          the same for all other living snakes
-    `stronger_head`       health on the heads of others that are at least as long: they win or draw head to head
-    `weaker_head`         health on the heads of shorter ones
-    `length_difference`   11 + own length - theirs, limited to 1..21, on the heads of others
-    `stacked_tail`        1 on tails that stay next turn (anyone's)
-    `opponents`           number of other living snakes, on the own head
-    `threat`              1 where a `stronger_head` can go next turn
+    `stronger_head`       on heads of snakes that are at least as long, so that they win or draw head to head: their health
+    `weaker_head`         on heads of shorter snakes: their health
+    `length_difference`   on heads of other snakes: 11 + own length - theirs, limited to 1..21
+    `stacked_tail`        1 on each tail, of any snake, that will stay on its cell next turn
+    `opponents`           on this snake's head: the number of other living snakes
+    `threat`              1 where a snake with a `stronger_head` can go next turn
     ===================== ==========================================================================================
 
-    All values are capped at 255. Row 0 is the top of the picture. `view="window"` puts the own head in the middle of a square
-    of side 2 * radius + 1 (default: just wide enough to hold the whole board wherever the head is); `rotate` turns it so that
-    the snake heads up, and then there are three actions: left, ahead, right. `view="board"` shows the board as it is (not
-    rotated) with four actions: up, down, left, right. Snakes that have not moved yet count as heading up.
+    All values are capped at 255. Row 0 is the top of the picture.
+
+    * `view="window"` shows a square of side 2 * radius + 1 with this snake's head in the middle. The default radius is just
+      large enough to show the whole board wherever the head is.
+    * `rotate` turns the window so that the snake heads up. There are then three actions: left, ahead, right. A snake that has
+      not moved yet counts as heading up.
+    * `view="board"` shows the board as it is, not rotated, with four actions: up, down, left, right.
     """
 
     view: str = "window"
@@ -74,26 +79,26 @@ class EgocentricPlanes:
 
     @property
     def num_actions(self) -> int:
-        """3 (left, ahead, right) if rotated, else 4 (up, down, left, right)."""
+        """The number of actions: 3 (left, ahead, right) if rotated, otherwise 4 (up, down, left, right)."""
         return 3 if self.rotate else 4
 
     def contract(self) -> dict[str, Any]:
-        """JSON-able description from which `observation_from_contract` makes an equal object."""
+        """Return a JSON-able description from which `observation_from_contract` makes an equal object."""
         return {"type": _EGOCENTRIC, "version": 1, **asdict(self)}
 
     def space(self, width: int, height: int) -> Box:
-        """The observation space on a board of that size."""
+        """Return the observation space on a board of that size."""
         return Box(0, MAX_COUNT, (*self._shape(width, height), len(PLANES)), np.uint8)
 
     def observe(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """What the snakes in `slots` of `boards` see: uint8 (n, rows, columns, 12)."""
+        """Return what the snakes in `slots` (n,) of `boards` (n,) see: uint8 (n, rows, columns, 12)."""
         view = self.kernel_view(state.width, state.height, state.rules.wrapped)
         pictures, scene = make_pictures(len(boards), view.size), make_scene(state.arrays, 1)
         _observe_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), view, scene, pictures)
         return pictures[:, : view.size].reshape(len(boards), *self._shape(state.width, state.height), len(PLANES))
 
     def action_mask(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Bool (n, num_actions): False where an action is certain death; all True if each is."""
+        """Return bool (n, num_actions): False where an action is certain death. If every action is, all are True."""
         mask = safe_moves(state, boards, slots)
         if not self.rotate:
             return mask
@@ -101,13 +106,13 @@ class EgocentricPlanes:
         return mask | ~mask.any(axis=1, keepdims=True)
 
     def to_moves(self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Moves on the board, int8 (n,), for actions (n,) as this observation numbers them."""
+        """Translate actions (n,), as this observation numbers them, into moves on the board, int8 (n,)."""
         if not self.rotate:
             return np.asarray(actions).astype(np.int8)
         return _LEFT_AHEAD_RIGHT[headings(state, boards, slots), actions]
 
     def kernel_view(self, width: int, height: int, wrapped: bool) -> View:
-        """The kernels' form of this observation type for boards of that size."""
+        """Return the kernels' form of this observation type for boards of that size."""
         centred = self.view == "window"
         return make_view(width, height, wrapped, self._shape(width, height)[0] // 2 if centred else None, self.rotate)
 
@@ -119,7 +124,10 @@ class EgocentricPlanes:
 
 
 class Observation(Protocol):
-    """What an observation type offers (see `EgocentricPlanes`). In one of your own, actions are moves on the board."""
+    """The methods that an observation type has; `EgocentricPlanes` documents them.
+
+    In an observation type of your own, actions are moves on the board.
+    """
 
     @property
     def num_actions(self) -> int: ...
@@ -136,7 +144,10 @@ class Observation(Protocol):
 
 
 def observation_from_contract(contract: dict[str, Any]) -> Observation:
-    """The observation type that `contract()` described. Raises `UnknownNameError` or `ConfigError` if it is not known."""
+    """Make the observation type that `contract()` described.
+
+    Raises `UnknownNameError` for a type that isn't known, and `ConfigError` for another version or unknown options.
+    """
     options = dict(contract)
     name, version = options.pop("type", None), options.pop("version", None)
     if name not in OBSERVATION_TYPES:
@@ -150,10 +161,11 @@ def observation_from_contract(contract: dict[str, Any]) -> Observation:
 
 
 def choose_observation(given: Observation | str | dict[str, Any] | None, num_snakes: int) -> Observation:
-    """What an environment of `num_snakes` snakes takes as its `observation`.
+    """Make the observation type that an environment was given as its option `observation`.
 
-    An object; the name of a type; options, with their `type` unless they are those of `EgocentricPlanes`; None: rotated
-    planes. Raises as `observation_from_contract` does.
+    `given` is an observation object, the name of a type, or a dict of options. A dict names its `type`, unless it holds options
+    of `EgocentricPlanes`. None stands for rotated planes. Raises `UnknownNameError` or `ConfigError` as
+    `observation_from_contract` does.
     """
     if given is None:
         return EgocentricPlanes(rotate=True)
@@ -163,20 +175,22 @@ def choose_observation(given: Observation | str | dict[str, Any] | None, num_sna
 
 
 def headings(state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-    """The move, int8 (n,), that would carry each snake straight on; up before its first."""
+    """Return the moves, int8 (n,), that would carry each snake straight on. Before its first move a snake heads up."""
     out = np.empty(len(boards), np.int8)
     _heading_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), out)
     return out
 
 
 @kernel
-def _heading_rows(s, r, boards, slots, out):
+def _heading_rows(s: Boards, r: Rules, boards: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
     for n in range(len(boards)):
         out[n] = straight_on(s, boards[n], slots[n], r)
 
 
 @kernel
-def _observe_rows(s, r, boards, slots, view, scene, pictures):
+def _observe_rows(
+    s: Boards, r: Rules, boards: np.ndarray, slots: np.ndarray, view: View, scene: Scene, pictures: np.ndarray
+) -> None:
     for n in range(len(boards)):
         items = list_scene(s, boards[n], r, scene, 0)
         heading = heading_in(s, boards[n], slots[n], r, view)
@@ -184,14 +198,14 @@ def _observe_rows(s, r, boards, slots, view, scene, pictures):
 
 
 @kernel
-def heading_in(s, b, i, r, view):
-    """The heading of a snake, as far as it matters to the view."""
+def heading_in(s: Boards, b: int, i: int, r: Rules, view: View) -> np.int64:
+    """Return the heading of a snake; always UP for a view that isn't rotated."""
     return straight_on(s, b, i, r) if view.frames_per_cell == 4 else np.int64(UP)
 
 
 @kernel
-def to_move(view, heading, action):
-    """The board move that an action of a snake with that heading stands for; an action out of range: straight on."""
+def to_move(view: View, heading: int, action: int) -> int:
+    """Return the board move for an action of a snake with that heading. An action out of range means straight on."""
     if view.frames_per_cell < 4:
         return action
     return _LEFT_AHEAD_RIGHT[heading, action] if 0 <= action < 3 else heading

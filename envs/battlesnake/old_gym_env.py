@@ -11,7 +11,7 @@ from envs.battlesnake.gym_env import BattlesnakeEnv
 
 
 class OldGymBattlesnakeEnv(gym.Env):
-    """`BattlesnakeEnv` with old gym's spaces; the interface of gym 0.26 is otherwise the same."""
+    """`BattlesnakeEnv` with old gym's spaces. Apart from the spaces, the interface of gym 0.26 is the same."""
 
     metadata = BattlesnakeEnv.metadata
 
@@ -19,7 +19,7 @@ class OldGymBattlesnakeEnv(gym.Env):
         self._env = BattlesnakeEnv(**options)
         self.render_mode = self._env.render_mode
         space = self._env.observation_space
-        self.observation_space = gym.spaces.Box(space.low, space.high, space.shape, space.dtype)
+        self.observation_space = gym.spaces.Box(space.low, space.high, space.shape, space.low.dtype.type)
         self.action_space = gym.spaces.Discrete(int(self._env.action_space.n))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
@@ -29,7 +29,7 @@ class OldGymBattlesnakeEnv(gym.Env):
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         return self._env.step(action)
 
-    def render(self) -> str | np.ndarray | None:
+    def render(self) -> str | np.ndarray | None:  # type: ignore[override]
         return self._env.render()
 
     def close(self) -> None:

@@ -10,24 +10,24 @@ from pettingzoo import ParallelEnv
 
 from envs.battlesnake.observations import Observation
 from envs.battlesnake.single_game import RENDER_FPS, RENDER_MODES, SingleGame
-from envs.errors import InvalidActionError
+from envs.common.errors import InvalidActionError
 
 
 def parallel_env(**options: Any) -> BattlesnakeParallelEnv:
-    """A `BattlesnakeParallelEnv`, by the name under which PettingZoo's own worlds offer theirs."""
+    """Make a `BattlesnakeParallelEnv`. The function has the name that PettingZoo's own worlds use."""
     return BattlesnakeParallelEnv(**options)
 
 
 class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
-    """A game of Battlesnake by the official rules; agents `snake_0`, `snake_1`, … move at once.
+    """A game of Battlesnake by the official rules, in which the agents `snake_0`, `snake_1`, … move at the same time.
 
-    * Observation, action, reward: see `observation` and `rewards` of `BattlesnakeVectorEnv`.
-    * An agent terminates when its snake dies or the game ends, and is truncated at `max_turns`; then it leaves `agents`.
-    * `infos[agent]["action_mask"]`: int8 (actions,), 0 where an action is certain death.
-    * Everything follows from the seed given to `reset`.
+    * Observations, actions and rewards are those of `BattlesnakeVectorEnv`: see its `observation` and `rewards`.
+    * An agent terminates when its snake dies or the game ends, and is truncated at `max_turns`. It then leaves `agents`.
+    * `infos[agent]["action_mask"]` is int8 (actions,), 0 where an action is certain death.
+    * A game is a function of the seed given to `reset` and the actions.
 
-    `render_mode` is "ansi", "rgb_array" or "human" (needs pygame). All other options are those of `BattlesnakeVectorEnv`, and
-    so is what they raise. `step` raises `InvalidActionError` if an agent has no action or one that is not of its space.
+    `render_mode` is "ansi", "rgb_array" or "human" (needs pygame). All other options, and the errors that they raise, are those
+    of `BattlesnakeVectorEnv`. `step` raises `InvalidActionError` if an agent has no action, or one that its space doesn't hold.
     """
 
     metadata = {"name": "procsnake_battlesnake_v0", "render_modes": list(RENDER_MODES), "render_fps": RENDER_FPS}
@@ -47,7 +47,7 @@ class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
         self._slots = {agent: slot for slot, agent in enumerate(self.possible_agents)}
         kind, state = self._game.observation, self._game.state
         self.observation_spaces = {agent: kind.space(state.width, state.height) for agent in self.possible_agents}
-        self.action_spaces = {agent: Discrete(kind.num_actions) for agent in self.possible_agents}
+        self.action_spaces: dict[str, Discrete] = {agent: Discrete(kind.num_actions) for agent in self.possible_agents}
 
     def observation_space(self, agent: str) -> Box:
         return self.observation_spaces[agent]
@@ -63,7 +63,7 @@ class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
         self._show()
         return self._observations(self.agents), self._infos(self.agents)
 
-    def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:  # type: ignore[override]
+    def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
         acting = self.agents
         self._game.advance(self._moves(actions))
         batch = self._game.batch
@@ -74,7 +74,7 @@ class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
         self._show()
         return self._observations(acting), rewards, terminated, truncated, self._infos(acting)
 
-    def render(self) -> str | np.ndarray | None:  # type: ignore[override]
+    def render(self) -> str | np.ndarray | None:
         return self._game.render(self.possible_agents)
 
     def close(self) -> None:

@@ -1,27 +1,32 @@
 """The engine's steps on plain dicts, for tools, teaching and checking. They run on the same kernels as the batch.
 
-A board is a dict in webhook form: `turn`, `width`, `height`, `food` and `hazards` (lists of {"x", "y"}, repeats count),
-`snakes` (each with `id`, `health`, `body` and optionally `eliminatedCause`, `eliminatedBy`, `eliminatedOnTurn`; dead ones
-stay in the list). Settings are a dict of integers or their strings: `foodSpawnChance`, `minimumFood`, `damagePerTurn` (or
-`hazardDamagePerTurn`), `shrinkEveryNTurns`; absent means the default of the official rules package.
+A board is a dict in webhook form. It has `turn`, `width` and `height`; `food` and `hazards`, which are lists of {"x", "y"} in
+which repeats count; and `snakes`, each with `id`, `health`, `body` and optionally `eliminatedCause`, `eliminatedBy` and
+`eliminatedOnTurn`. Dead snakes stay in the list.
+
+Settings are a dict of integers, or of strings that hold integers: `foodSpawnChance`, `minimumFood`, `damagePerTurn` (or
+`hazardDamagePerTurn`), `shrinkEveryNTurns`. A missing setting has the default of the official rules package. Any integer is
+accepted; one that is out of range is read as the nearest that `Settings` takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from envs.battlesnake import maps, rng
 from envs.battlesnake.rules import initialise_board, is_over, step_board
-from envs.battlesnake.settings import Settings
-from envs.battlesnake.state import ABSENT, ALIVE, CAUSE_NAMES, MOVE_NAMES, State
-from envs.errors import InvalidActionError, InvalidStateError
+from envs.battlesnake.settings import Settings, within_limits
+from envs.battlesnake.state import ABSENT, ALIVE, CAUSE_NAMES, MAX_LAYERS, MOVE_NAMES, State
+from envs.common.errors import InvalidActionError, InvalidStateError
 
 Board = dict[str, Any]
 _NOT_A_MOVE = -1
 _SPARE_ENTRIES = 4
+_MAX_FOOD, _MOST_ENTRIES = 255, np.iinfo(np.int16).max
 
 
 def ruleset_step(
@@ -33,11 +38,13 @@ def ruleset_step(
     solo: bool = False,
     seed: int = 0,
 ) -> tuple[bool, Board]:
-    """One step of the ruleset alone: no map update, and the turn number stays.
+    """Play one step of the ruleset alone. The map isn't updated, and the turn number stays.
 
-    `moves` has one entry a snake in list order, None for the dead; a string that is not a move means "straight on". An empty
-    list on a board of turn 0 is the official initialisation step. Returns (over, board): if the game was over already, the
-    board comes back unchanged. Raises `InvalidActionError` for a missing move, `InvalidStateError` for an impossible board.
+    `moves` has one entry per snake, in the order of the list: "up", "down", "left" or "right", and None for dead snakes. Any
+    other string means straight on. An empty list on a board of turn 0 is the official initialisation step.
+
+    Returns (over, board). `over` is True if the game was over before the step; the board is then unchanged. Raises
+    `InvalidActionError` for a missing move, and `InvalidStateError` for a board that no game can have.
     """
     state = state_from_board(board, settings=_settings(settings, ruleset=ruleset, solo=solo))
     rules = state.rules
@@ -60,7 +67,7 @@ def setup_board(
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> Board:
-    """The board that a map lays out for a new game. Raises `ConfigError` if the map has no room for so many snakes."""
+    """Return the board that a map lays out for a new game. Raises `ConfigError` if the map has no room for so many snakes."""
     chosen = _settings(settings, map=map)
     state = State(1, width=width, height=height, num_snakes=len(snake_ids), settings=chosen)
     _seed(state, seed)
@@ -69,7 +76,7 @@ def setup_board(
 
 
 def map_update(board: Board, *, map: str = "standard", settings: Mapping[str, Any] | None = None, seed: int = 0) -> Board:
-    """The map's end-of-turn update alone: food and hazards may come and go; the turn number stays."""
+    """Do only what the map does at the end of a turn: food and hazards may appear or vanish. The turn number stays."""
     state = state_from_board(board, settings=_settings(settings, map=map))
     _seed(state, seed)
     maps.update(state, np.arange(1))
@@ -77,14 +84,19 @@ def map_update(board: Board, *, map: str = "standard", settings: Mapping[str, An
 
 
 def state_from_board(board: Mapping[str, Any], *, settings: Settings | None = None, num_snakes: int | None = None) -> State:
-    """A state of one board from a dict; snake i of the list plays in slot i.
+    """Make a state of one board from a dict. Snake i of the list plays in slot i.
 
-    Food off the board is refused; hazards above it are snail_mode's memory, other hazards off the board are dropped.
-    Raises `InvalidStateError` naming the field.
+    Hazards above the board are snail_mode's memory; other hazards off the board are dropped. `num_snakes` asks for more slots
+    than there are snakes. Raises `InvalidStateError`, naming the field, for a board that no game can have, and for food off
+    the board.
     """
     try:
         width, height, snakes = int(board["width"]), int(board["height"]), board["snakes"]
         longest = max((len(s["body"]) for s in snakes), default=1) + len(board.get("food", ())) + _SPARE_ENTRIES
+        if longest > _MOST_ENTRIES:
+            raise InvalidStateError(
+                f"the longest body and the food have {longest} entries; at most {_MOST_ENTRIES} are counted"
+            )
         slots = max(1, len(snakes) if num_snakes is None else num_snakes)
         state = State(
             1,
@@ -98,7 +110,8 @@ def state_from_board(board: Mapping[str, Any], *, settings: Settings | None = No
         ids = [s["id"] for s in snakes]
         for slot, snake in enumerate(snakes):
             _place(state, slot, snake, ids)
-        _place_counts(state, board.get("food", ()), board.get("hazards", ()))
+        _place_food(state, board.get("food", ()))
+        place_hazards(state, Counter((int(p["x"]), int(p["y"])) for p in board.get("hazards", ())))
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError, IndexError) as error:
         raise InvalidStateError(f"the board is malformed: {type(error).__name__} {error}") from error
     return state
@@ -118,31 +131,64 @@ def _place(state: State, slot: int, snake: Mapping[str, Any], ids: list[str]) ->
         a.killer[0, slot] = ids.index(by)
 
 
-def _place_counts(state: State, food: Sequence[Mapping[str, int]], hazards: Sequence[Mapping[str, int]]) -> None:
+def _place_food(state: State, points: Iterable[Mapping[str, int]]) -> None:
     a = state.arrays
-    for p in food:
-        x, y = int(p["x"]), int(p["y"])
-        if not (0 <= x < state.width and 0 <= y < state.height):
+    for (x, y), count in Counter((int(p["x"]), int(p["y"])) for p in points).items():
+        if not _on_board(state, x, y):
             raise InvalidStateError(f"food lies at ({x}, {y}), off the {state.width}x{state.height} board")
-        if a.food[0, state.cell(x, y)] == 255:
-            raise InvalidStateError(f"food at ({x}, {y}) is repeated more than 255 times")
-        a.food[0, state.cell(x, y)] += 1
-        a.num_food[0] += 1
-    trail: dict[int, int] = {}
-    for p in hazards:
-        x, y = int(p["x"]), int(p["y"])
-        if 0 <= x < state.width and 0 <= y < state.height:
-            a.hazards[0, state.cell(x, y)] += 1
-            a.num_hazards[0] += 1
-        elif 0 <= x < state.width and state.height <= y < 2 * state.height:
-            cell = state.cell(x, y - state.height)
-            trail[cell] = trail.get(cell, 0) + 1
-    for slot, (cell, layers) in enumerate(list(trail.items())[: state.num_snakes]):
-        a.trail[0, slot] = cell, layers
+        if count > _MAX_FOOD:
+            raise InvalidStateError(f"food at ({x}, {y}) is repeated {count} times; at most {_MAX_FOOD} fit on a cell")
+        a.food[0, state.cell(x, y)] = count
+        a.num_food[0] += count
+
+
+def place_hazards(state: State, layers: Mapping[tuple[int, int], int]) -> None:
+    """Put hazard layers, counted by point (x, y), on the board of a state of one board, which must have none yet.
+
+    A point above the board (y in height..2 * height - 1) is snail_mode's memory of a tail; as many of these are kept as there
+    are slots. Other points off the board are dropped. Raises `InvalidStateError` for more than `MAX_LAYERS` layers on a point.
+    """
+    a = state.arrays
+    trail: list[tuple[int, int]] = []
+    for (x, y), count in layers.items():
+        above = state.height <= y < 2 * state.height
+        if not _on_board(state, x, y - state.height if above else y):
+            continue
+        if count > MAX_LAYERS:
+            raise InvalidStateError(
+                f"the hazard at ({x}, {y}) has {count} layers; no official game stacks more than {MAX_LAYERS} on a cell"
+            )
+        if above:
+            trail.append((state.cell(x, y - state.height), count))
+        else:
+            a.hazards[0, state.cell(x, y)] = count
+            a.num_hazards[0] += count
+    for slot, memory in enumerate(trail[: state.num_snakes]):
+        a.trail[0, slot] = memory
+
+
+def hazard_layers(state: State, board: int = 0) -> dict[tuple[int, int], int]:
+    """What `place_hazards` takes, of a board: layers by point, sorted by x then y, snail_mode's memory last."""
+    a = state.arrays
+    layers = Counter(
+        dict(sorted((state.point(cell), int(a.hazards[board, cell])) for cell in np.flatnonzero(a.hazards[board])))
+    )
+    for cell, times in a.trail[board]:
+        if times:
+            x, y = state.point(cell)
+            layers[x, y + state.height] += int(times)
+    return layers
+
+
+def _on_board(state: State, x: int, y: int) -> bool:
+    return 0 <= x < state.width and 0 <= y < state.height
 
 
 def board_from_state(state: State, board: int, ids: Sequence[str]) -> Board:
-    """The dict of one board of a state; `ids` name the slots. Absent slots are left out."""
+    """Return the dict of one board of a state. `ids` gives the snakes' ids by slot.
+
+    Slots in which nobody plays are left out.
+    """
     a = state.arrays
     snakes = [_snake_dict(state, board, slot, ids) for slot in range(state.num_snakes) if a.cause[board, slot] != ABSENT]
     hazards = state.points(a.hazards[board])
@@ -190,14 +236,17 @@ def _settings(
     given: Mapping[str, Any] | None, *, ruleset: str = "standard", map: str = "standard", solo: bool = False
 ) -> Settings:
     given = given or {}
+    numbers = {
+        "food_spawn_chance": _integer(given, "foodSpawnChance", 0),
+        "minimum_food": _integer(given, "minimumFood", 0),
+        "hazard_damage": _integer(given, "damagePerTurn", _integer(given, "hazardDamagePerTurn", 0)),
+        "shrink_every_n_turns": _integer(given, "shrinkEveryNTurns", 20 if "royale" in (ruleset, map) else 0),
+    }
     return Settings(
         ruleset=ruleset,
         map=map,
-        food_spawn_chance=_integer(given, "foodSpawnChance", 0),
-        minimum_food=_integer(given, "minimumFood", 0),
-        hazard_damage=_integer(given, "damagePerTurn", _integer(given, "hazardDamagePerTurn", 0)),
-        shrink_every_n_turns=_integer(given, "shrinkEveryNTurns", 20 if "royale" in (ruleset, map) else 0),
         solo=solo,
+        **{name: within_limits(name, value) for name, value in numbers.items()},
     )
 
 

@@ -1,12 +1,12 @@
-"""Games on disk: JSON lines in the form of the official command line's `--output`, readable by its tools and ours.
+"""Games on disk: JSON lines in the form of the official command line's `--output`, so that its tools and ours can read them.
 
-Line 1 is the webhook's `game` object, then comes a move request a turn (the board as it stood, before the moves), the last
-line is `{"winnerId", "winnerName", "isDraw"}`; a file without it was cut off. A request of ours may carry one key more,
-which others ignore: `procsnake`, with
+Line 1 is the webhook's `game` object. Then comes one move request per turn, with the board as it stood before the moves. The
+last line is `{"winnerId", "winnerName", "isDraw"}`; a file without it was cut off. Our requests may have one more key,
+`procsnake`, which other tools ignore. It holds
 
-* `decisions`: by snake id, what it decided on this board: `move` ("up" …) and any of `probabilities`, `value`, `note`, …
-* `eliminated`: the snakes that died on the way to this board: `id`, `health`, `body`, `eliminatedCause`, `eliminatedBy`,
-  `eliminatedOnTurn`. The webhook's own board lists only the living.
+* `decisions`: what each snake decided on this board, by id: `move` ("up" …) and any of `probabilities`, `value`, `note`, …
+* `eliminated`: the snakes that died on the way to this board, each with `id`, `health`, `body`, `eliminatedCause`,
+  `eliminatedBy` and `eliminatedOnTurn`. The webhook's own board lists only the living ones.
 """
 
 from __future__ import annotations
@@ -25,32 +25,39 @@ import numpy as np
 
 from envs.battlesnake.arena_frames import game_and_requests, is_frames
 from envs.battlesnake.plain import Board, state_from_board
+from envs.battlesnake.recorded_board import MAX_KNOWN_SNAKES, check_request
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
 from envs.battlesnake.webhook import WebhookError, read_settings
-from envs.errors import ProcsnakeError
+from envs.common.bounded import parse_json, read_text
+from envs.common.errors import ProcsnakeError
 
 EXTRAS = "procsnake"
 UNKNOWN_CAUSE = "unknown"
-MAX_BYTES = 1 << 29
+MAX_BYTES = 1 << 27
 _ALIVE = {"eliminatedCause": "", "eliminatedBy": "", "eliminatedOnTurn": 0}
 _OFFSETS = {(0, 1): "up", (0, -1): "down", (-1, 0): "left", (1, 0): "right"}
 
 
 class RecordingError(ProcsnakeError):
-    """A recording that is missing, malformed, empty, or does not hold the turn asked for."""
+    """A recording is missing, malformed or empty, or does not hold the turn that was asked for."""
+
+
+def unfinished(path: str | os.PathLike[str]) -> Path:
+    """Return the path at which a recording for `path` lies while its game goes on."""
+    return Path(path).with_name(Path(path).name + ".part")
 
 
 class Recorder:
-    """Writes a recording while the game is played: into `<path>.part`, which becomes `path` with `finish`.
+    """Writes a recording while the game is played. It writes `<path>.part`, which `finish` renames to `path`.
 
-    Use it as a context manager; if the game breaks off, the `.part` file stays and `Recording.read` still reads it.
+    Use it as a context manager. If the game breaks off, the `.part` file stays, and `Recording.read` can still read it.
     """
 
     def __init__(self, path: str | os.PathLike[str], game: Mapping[str, Any]) -> None:
         self.path = Path(path)
-        self._part = self.path.with_name(self.path.name + ".part")
+        self._part = unfinished(self.path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file: TextIO = self._part.open("w", encoding="utf-8")
         self._buried: set[str] = set()
@@ -63,9 +70,11 @@ class Recorder:
         decisions: Mapping[str, Mapping[str, Any]] | None = None,
         dead: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Add one board as a move request (`webhook.move_request`) and its extras (see above).
+        """Add one board.
 
-        `dead`: the dead snakes of this board as in `plain.board_from_state`, whenever they died; each is written once.
+        `request` is the move request (`webhook.move_request`), `decisions` what each snake decided on this board, by id.
+        `dead` are all dead snakes of this board in the form of `plain.board_from_state`, whenever they died; each is written
+        only once.
         """
         extras: dict[str, Any] = {"decisions": dict(decisions)} if decisions else {}
         new = [snake for snake in dead if snake["id"] not in self._buried]
@@ -75,7 +84,7 @@ class Recorder:
         self._write({**request, EXTRAS: extras} if extras else request)
 
     def finish(self, *, winner_id: str = "", winner_name: str = "", is_draw: bool = False) -> Path:
-        """Add the result and give the file its name."""
+        """Add the result and give the file its final name, which is returned."""
         self._write({"winnerId": winner_id, "winnerName": winner_name, "isDraw": is_draw})
         self._file.close()
         os.replace(self._part, self.path)
@@ -94,7 +103,7 @@ class Recorder:
 
 @dataclass
 class Recording:
-    """A game as recorded: `game` (webhook form), `requests` (one a turn, in order) and `result` (None if cut off)."""
+    """A recorded game: `game` (webhook form), `requests` (one per turn, in order) and `result` (None if it was cut off)."""
 
     game: dict[str, Any]
     requests: list[dict[str, Any]]
@@ -104,26 +113,27 @@ class Recording:
     def __post_init__(self) -> None:
         if not self.requests:
             raise RecordingError("the recording holds no turns; was the game ended before it began?")
+        if not isinstance(self.game, dict):
+            raise RecordingError(f"the recorded game is {type(self.game).__name__}; expected an object")
         seen: dict[str, dict[str, Any]] = {}
         for request in self.requests:
             try:
+                check_request(request)
                 self._boards.append(_board(request, seen))
-            except (KeyError, TypeError, AttributeError) as error:
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
                 what = f"{type(error).__name__} {error}"
                 raise RecordingError(f"entry {len(self._boards)} is not a move request: {what}") from error
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, width: int | None = None, height: int | None = None) -> Recording:
-        """Read a recording: ours, the official command line's, or frames of the arena (see `from_frames`).
+        """Read a recording of ours or of the official command line, or frames of the arena (see `from_frames`).
 
-        Raises `RecordingError` for what is none of them. A last line that was cut short by a crash is dropped.
+        A last line that a crash cut short is dropped. Raises `RecordingError` if the file is none of these.
         """
         target = Path(path)
         try:
-            if target.stat().st_size > MAX_BYTES:
-                raise RecordingError(f"{path} is larger than {MAX_BYTES >> 20} MiB; no recorded game is")
-            lines = target.read_text(encoding="utf-8").rstrip("\n").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
+            lines = read_text(target, MAX_BYTES).rstrip("\n").split("\n")
+        except (OSError, ValueError) as error:
             raise RecordingError(f"cannot read recording {path}: {error}") from error
         entries = _parse(lines, path)
         if is_frames(entries[0]):
@@ -135,16 +145,16 @@ class Recording:
     def from_frames(cls, page: Mapping[str, Any], *, width: int | None = None, height: int | None = None) -> Recording:
         """Import what the arena's `GET /api/games/{id}/frames` answers: {"Frames": [{"Turn", "Snakes", "Food", …}]}.
 
-        Frames don't tell the board's size: it is taken from `page["Game"]` (the answer of `GET /games/{id}` merged in)
-        if there, or else from `width` and `height`. Several pages are joined by joining their `Frames`.
+        Frames don't tell the board's size. Pass `width` and `height`, or merge the answer of `GET /games/{id}` into the page,
+        so that `page["Game"]` has them. To join several pages, join their `Frames`.
         """
         try:
             return cls(*game_and_requests(page, width, height))
-        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as error:
             raise RecordingError(f"malformed arena frames: {type(error).__name__} {error}") from error
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the recording; the file appears whole or not at all."""
+        """Write the recording to `path`, which is returned. The file appears whole or not at all."""
         result = self.result or {"winnerId": "", "winnerName": "", "isDraw": False}
         with Recorder(path, self.game) as recorder:
             for request in self.requests:
@@ -153,27 +163,28 @@ class Recording:
 
     @property
     def turns(self) -> list[int]:
-        """The turn numbers recorded, in order."""
+        """Return the turn numbers that were recorded, in order."""
         return [int(board["turn"]) for board in self._boards]
 
     def boards(self) -> list[Board]:
-        """A board dict a turn (`envs.battlesnake.plain`), snakes with `name` and `customizations`, always in the same order.
+        """Return one board dict per turn (`envs.battlesnake.plain`). Its snakes also have `name` and `customizations`.
 
-        Files of others don't tell how a snake died: such a one keeps the body it had alive and gets `UNKNOWN_CAUSE`.
+        The snakes are always in the same order. Files of other programs don't tell how a snake died; there a dead snake keeps
+        the last body that it had alive, and its cause is `UNKNOWN_CAUSE`.
         """
         return list(self._boards)
 
     def board(self, turn: int) -> Board:
-        """The board dict of one turn. Raises `RecordingError` if it was not recorded."""
+        """Return the board dict of one turn. Raises `RecordingError` if it was not recorded."""
         turns = self.turns
         if turn not in turns:
             raise RecordingError(f"turn {turn} is not in this recording, which runs from {turns[0]} to {turns[-1]}")
         return self._boards[turns.index(turn)]
 
     def state(self, turn: int) -> State:
-        """The position of one turn as a `State` of one board under the game's settings.
+        """Return the position of one turn as a `State` of one board, under the game's settings.
 
-        Slots follow the order of `board(turn)["snakes"]`; snakes that died nobody knows how are left out.
+        Slots follow the order of `board(turn)["snakes"]`. Snakes whose cause of death isn't known are left out.
         """
         board = self.board(turn)
         snakes = [snake for snake in board["snakes"] if snake["eliminatedCause"] in CAUSE_NAMES]
@@ -181,14 +192,17 @@ class Recording:
 
     @property
     def settings(self) -> Settings:
-        """The game's rules (`webhook.read_settings`). Raises `RecordingError` for numbers that no engine writes."""
+        """Return the game's rules (`webhook.read_settings`). Raises `RecordingError` for a setting that is no number."""
         try:
-            return replace(read_settings(self.game), solo=len(self._boards[0]["snakes"]) < 2)
+            return replace(read_settings(self.game, strict=True), solo=len(self._boards[0]["snakes"]) < 2)
         except WebhookError as error:
             raise RecordingError(f"the recorded game can't be: {error}") from error
 
     def decisions(self, turn: int) -> dict[str, dict[str, Any]]:
-        """What the snakes decided on the board of a turn, by id: as recorded, or else `move` read off the next board."""
+        """Return what the snakes decided on the board of a turn, by id.
+
+        Where no decision was recorded, its `move` is read off the next board.
+        """
         index = self.turns.index(self.board(turn)["turn"])
         found = {} if index + 1 == len(self._boards) else _moves_between(*self._boards[index : index + 2])
         return {**found, **self.requests[index].get(EXTRAS, {}).get("decisions", {})}
@@ -198,8 +212,8 @@ def _parse(lines: list[str], path: str | os.PathLike[str]) -> list[dict[str, Any
     entries: list[dict[str, Any]] = []
     for number, line in enumerate(lines, 1):
         try:
-            entries.append(json.loads(line))
-        except (json.JSONDecodeError, RecursionError) as error:
+            entries.append(parse_json(line))
+        except ValueError as error:
             if number == len(lines) > 1:
                 break
             raise RecordingError(f"{path} is no recording: line {number} is not JSON ({error})") from error
@@ -221,6 +235,8 @@ def _board(request: Mapping[str, Any], seen: dict[str, dict[str, Any]]) -> Board
             fallen = [*fallen, {**snake, "eliminatedCause": UNKNOWN_CAUSE, "eliminatedOnTurn": request["turn"]}]
     for snake in [*living, *fallen]:
         seen[snake["id"]] = {**seen.get(snake["id"], {}), **snake}
+    if len(seen) > MAX_KNOWN_SNAKES:
+        raise ValueError(f"{len(seen)} snakes so far; at most {MAX_KNOWN_SNAKES} take part in a game")
     return {
         "turn": request["turn"],
         "width": board["width"],
@@ -257,12 +273,14 @@ def to_test(
     agent: str = "flood",
     allowed: Sequence[str] | None = None,
 ) -> str:
-    """A ready-made pytest file: on this turn's position, `agent` (as `agents.make` takes it) must choose an allowed move.
+    """Return the text of a pytest file that requires `agent` (as `agents.make` takes it) to choose an allowed move here.
 
-    `snake`: id or name of the snake to play; default: the first that dies with this turn, else the first alive. `allowed`:
-    moves; default: if the recorded move killed the snake, the others that aren't certain death, else the recorded move.
-    Raises `RecordingError` if there is no such turn or living snake, or if there is no move to ask for; what the settings and
-    `state` raise if the position can't be set up.
+    `snake` is the id or name of the snake that the agent plays. The default is the first snake that dies in this turn, or the
+    first living one if none dies. `allowed` are the moves that pass. If the recorded move killed the snake, the default is all
+    other moves that aren't certain death; otherwise it is the recorded move.
+
+    Raises `RecordingError` if there is no such turn or living snake, or if there is no move to ask for. If the position can't
+    be set up, raises what `settings` and `state` raise.
     """
     board = recording.board(turn)
     recording.state(turn)  # the test will begin with it: better to fail here
@@ -323,7 +341,7 @@ def _wanted_moves(recording: Recording, board: Board, snake: Mapping[str, Any]) 
     turn = board["turn"]
     played = recording.decisions(turn).get(snake["id"], {}).get("move")
     if not _dies(recording, board, snake):
-        return {played} - {None}
+        return set() if played is None else {played}
     state = recording.state(turn)
     slot = [s["id"] for s in board["snakes"] if s["eliminatedCause"] in CAUSE_NAMES].index(snake["id"])
     safe = safe_moves(state, np.zeros(1, np.int64), np.array([slot]))[0]

@@ -1,4 +1,4 @@
-"""What a snake is paid: weights on events, paid in the turn in which the event happens."""
+"""Rewards: each event has a weight, which a snake is paid in the turn in which the event happens."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 import numpy as np
 
 from envs.battlesnake.kernels import kernel
+from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import (
     BODY_COLLISION,
     HAZARD,
@@ -15,30 +16,31 @@ from envs.battlesnake.state import (
     OUT_OF_HEALTH,
     SELF_COLLISION,
     WALL_COLLISION,
+    Boards,
     body_cell,
     head_cell,
     is_alive,
 )
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rewards:
-    """Reward of an event, each time it happens to a snake. The names are those of the SageMaker starter pack.
+    """The reward of each event, paid each time the event happens to a snake. The names are those of the SageMaker starter pack.
 
-    A turn's reward is the sum over its events, so a snake that drowns in a hazard gets `died` + `died_in_hazard`.
+    A turn's reward is the sum over its events. So a snake that dies in a hazard gets `died` + `died_in_hazard`.
     """
 
     another_turn: float = 0.0
     """The snake lives after the turn."""
     ate_food: float = 0.0
-    """For each food eaten."""
+    """Paid for each food that the snake eats."""
     won: float = 0.0
     """The game ended and this snake alone is left (never in a game that is played solo)."""
     died: float = 0.0
-    """The snake died, however it was."""
+    """The snake died, from any cause."""
     ate_another_snake: float = 0.0
-    """For each shorter snake that died head to head against this one, which lives."""
+    """Paid for each shorter snake that died head to head against this one, while this one lives."""
     hit_wall: float = 0.0
     """The snake died off the board."""
     hit_other_snake: float = 0.0
@@ -48,7 +50,7 @@ class Rewards:
     was_eaten: float = 0.0
     """The snake died head to head, against a longer snake or an equal one."""
     other_snake_hit_body: float = 0.0
-    """For each other snake that died in this one's body."""
+    """Paid for each other snake that died in this one's body."""
     forbidden_move: float = 0.0
     """The snake turned back into its own neck."""
     starved: float = 0.0
@@ -57,19 +59,22 @@ class Rewards:
     """The snake died of hazard damage."""
 
     def weights(self) -> np.ndarray:
-        """float32 (events,), in the order of `EVENTS`."""
+        """Return the weights as float32 (events,), in the order of `EVENTS`."""
         return np.array([getattr(self, name) for name in EVENTS], np.float32)
 
     @classmethod
     def preset(cls, name: str) -> Rewards:
-        """A named configuration: one of `PRESETS`."""
+        """Return the configuration of that name in `PRESETS`. Raises `UnknownNameError` for a name that isn't there."""
         if name not in PRESETS:
             raise UnknownNameError("reward preset", name, PRESETS)
         return PRESETS[name]
 
     @classmethod
     def from_options(cls, options: str | Rewards | dict[str, float]) -> Rewards:
-        """A configuration from a preset's name or from event weights; unknown events are refused with did-you-mean."""
+        """Make a configuration from a preset's name or from a dict of weights by event.
+
+        Raises `UnknownNameError` for a preset or event that doesn't exist, and `ConfigError` for a weight that is no number.
+        """
         if isinstance(options, Rewards):
             return options
         if isinstance(options, str):
@@ -82,7 +87,7 @@ class Rewards:
         return cls(**options)
 
     def options(self) -> dict[str, float]:
-        """The weights that are not zero, by event."""
+        """Return the weights that are not zero, by event."""
         return {name: weight for name, weight in asdict(self).items() if weight}
 
 
@@ -103,15 +108,15 @@ _EVENT_OF_CAUSE[[BODY_COLLISION, SELF_COLLISION, HEAD_COLLISION, WALL_COLLISION,
 ]  # fmt: skip
 
 RewardFunction = Callable[[np.ndarray], np.ndarray]
-"""A user's own rewards: from event counts, uint8 (rows, events), to float32 (rows,)."""
+"""A reward function of a user's own: it takes event counts, uint8 (rows, events), and returns rewards, float32 (rows,)."""
 
 
 class PotentialShaping:
-    """Potential-based shaping: adds gamma * Phi(s') - Phi(s), which leaves the best policy as it is (Ng et al., 1999).
+    """Potential-based shaping: it adds gamma * Phi(s') - Phi(s), which doesn't change the best policy (Ng et al., 1999).
 
-    Call `shape(potential, ended)` once a turn with Phi of the new states, (rows,), and where an episode just ended; there
-    Phi(s') counts as 0, and the potential of the next episode's first state must be what is passed. Call `start(potential)`
-    after a reset. `gamma` must be the trainer's own.
+    Call `start(potential)` after a reset. Then call `shape(potential, ended)` once per turn, with Phi of the new states,
+    (rows,), and with the rows whose episode just ended, bool (rows,). For an ended episode Phi(s') counts as 0; pass the
+    potential of the next episode's first state there. `gamma` must be the trainer's own discount.
     """
 
     def __init__(self, gamma: float) -> None:
@@ -121,11 +126,14 @@ class PotentialShaping:
         self._previous: np.ndarray | None = None
 
     def start(self, potential: np.ndarray) -> None:
-        """Begin with the potentials of the first states."""
+        """Begin with the potentials of the first states, (rows,)."""
         self._previous = np.array(potential, np.float64)
 
     def shape(self, potential: np.ndarray, ended: np.ndarray) -> np.ndarray:
-        """The shaping reward of the turn that led to these states, float64 (rows,)."""
+        """Return the shaping reward of the turn that led to these states, float64 (rows,).
+
+        Raises `ConfigError` if `start` wasn't called.
+        """
         if self._previous is None:
             raise ConfigError("PotentialShaping.start(potential) has to be called after the reset, before shape")
         bonus = self.gamma * np.where(ended, 0.0, potential) - self._previous
@@ -134,11 +142,20 @@ class PotentialShaping:
 
 
 @kernel
-def pay_board(s, b, r, weights, ate, acted, rewards, events):
-    """Pay every snake of board b for the turn just played, before the turn number goes up.
+def pay_board(
+    s: Boards,
+    b: int,
+    r: Rules,
+    weights: np.ndarray,
+    ate: np.ndarray,
+    acted: np.ndarray,
+    rewards: np.ndarray,
+    events: np.ndarray,
+) -> None:
+    """Pay every snake of board b for the turn that was just played. Call it before the turn number goes up.
 
-    ate: int16 (N, S) food eaten before the turn; acted: bool (rows,) who was alive; rewards: float32 (rows,);
-    events: uint8 (rows, events) to count in, or with no rows to leave out.
+    `ate`, int16 (N, S), is the food that each had eaten before the turn. `acted`, bool (rows,), says who was alive. `rewards`,
+    float32 (rows,), is written. `events`, uint8 (rows, events), counts the events, unless it has no rows.
     """
     snakes = s.cause.shape[1]
     over = s.num_alive[b] == 1 and not r.solo
@@ -160,7 +177,17 @@ def pay_board(s, b, r, weights, ate, acted, rewards, events):
 
 
 @kernel
-def _pay_snake(s, b, i, weights, food, sole_survivor, row, rewards, events):
+def _pay_snake(
+    s: Boards,
+    b: int,
+    i: int,
+    weights: np.ndarray,
+    food: int,
+    sole_survivor: bool,
+    row: int,
+    rewards: np.ndarray,
+    events: np.ndarray,
+) -> None:
     if food:
         _pay(ATE_FOOD, food, weights, row, rewards, events)
     if s.length[b, i] > 2 and body_cell(s, b, i, 2) == head_cell(s, b, i):
@@ -175,7 +202,7 @@ def _pay_snake(s, b, i, weights, food, sole_survivor, row, rewards, events):
 
 
 @kernel
-def _pay(event, count, weights, row, rewards, events):
+def _pay(event: int, count: int, weights: np.ndarray, row: int, rewards: np.ndarray, events: np.ndarray) -> None:
     rewards[row] += weights[event] * count
     if events.shape[0]:
         events[row, event] += count

@@ -1,7 +1,7 @@
-"""Counter-based random numbers: a game's draws are a pure function of (key, turn, purpose, index).
+"""Counter-based random numbers: each draw of a game is a pure function of (key, turn, purpose, index).
 
-There is no generator state, so a seed and a board's index determine a game, whatever the batch size, the thread count or
-what the other boards do. The mixer is the finaliser of SplitMix64 (Steele, Lea, Flood, 2014).
+There is no generator state. So the seed and the board's index determine a game, whatever the batch size, the number of threads
+or the other boards. The mixer is the finaliser of SplitMix64 (Steele, Lea, Flood, 2014).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _INDEX_BITS, _PURPOSE_BITS = np.uint64(24), np.uint64(8)
 
 
 @kernel
-def mix(x):
-    """Scramble 64 bits: every input bit reaches every output bit."""
+def mix(x: np.uint64) -> np.uint64:
+    """Scramble 64 bits, so that every input bit changes every output bit with about even chance."""
     x = np.uint64(x)
     x = (x ^ (x >> _S30)) * _MIX_1
     x = (x ^ (x >> _S27)) * _MIX_2
@@ -30,27 +30,27 @@ def mix(x):
 
 
 @kernel
-def combine(key, number):
-    """A new key from a key and a number (a board's index, a game's ordinal)."""
+def combine(key: np.uint64, number: int) -> np.uint64:
+    """Return a new key, made from a key and a number (a board's index or a game's number)."""
     return mix(np.uint64(key) + (np.uint64(number) + np.uint64(1)) * _GOLDEN)
 
 
 @kernel
-def draw(key, turn, purpose, index):
-    """64 random bits, uint64."""
+def draw(key: np.uint64, turn: int, purpose: int, index: int) -> np.uint64:
+    """Return 64 random bits, uint64."""
     counter = (np.uint64(turn) << _PURPOSE_BITS | np.uint64(purpose)) << _INDEX_BITS | np.uint64(index)
     return combine(key, counter)
 
 
 @kernel
-def below(key, turn, purpose, index, n):
-    """A uniform integer in [0, n), for 0 < n < 2**32 (bias under n / 2**32)."""
+def below(key: np.uint64, turn: int, purpose: int, index: int, n: int) -> np.int64:
+    """Return a uniform integer in [0, n), for 0 < n < 2**32. Its bias is below n / 2**32."""
     return np.int64(((draw(key, turn, purpose, index) >> _S32) * np.uint64(n)) >> _S32)
 
 
 @kernel
-def shuffle(values, key, turn, purpose, index):
-    """Shuffle `values` in place (Fisher-Yates), using the draws index, index + 1, …"""
+def shuffle(values: np.ndarray, key: np.uint64, turn: int, purpose: int, index: int) -> None:
+    """Shuffle `values` in place (Fisher-Yates) with the draws number index, index + 1, …"""
     for last in range(len(values) - 1, 0, -1):
         other = below(key, turn, purpose, index + last, last + 1)
         values[last], values[other] = values[other], values[last]

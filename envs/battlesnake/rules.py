@@ -1,14 +1,17 @@
-"""The official rules of Battlesnake, one stage a function, in the order of the official pipeline.
+"""The official rules of Battlesnake. Each function is one stage, in the order of the official pipeline.
 
-Source: the behaviour of the official rules module (December 2025), which every recorded game in `tests/data` agrees with.
-A step leads from the board of turn T to the board of turn T + 1. All kernels work on one board b of a `Boards` under
-`Rules` r.
+The source is the behaviour of the official rules module (December 2025), which every recorded game in `tests/data` agrees
+with. A step leads from the board of turn T to the board of turn T + 1. All kernels take `s: Boards`, the number `b` of a
+board, and `r: Rules`; `i` is a slot.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from envs.battlesnake import rng
 from envs.battlesnake.kernels import kernel
+from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import (
     ABSENT,
     BODY_COLLISION,
@@ -21,6 +24,7 @@ from envs.battlesnake.state import (
     SELF_COLLISION,
     UP,
     WALL_COLLISION,
+    Boards,
     add_hazard,
     body_cell,
     clear_hazards,
@@ -35,16 +39,17 @@ _JUDGED = 16
 
 
 @kernel
-def is_over(s, b, r):
-    """The game is over when at most one snake is left, or none if it is played solo."""
+def is_over(s: Boards, b: int, r: Rules) -> bool:
+    """Whether the game is over: at most one snake is left, or none in a game that is played solo."""
     return s.num_alive[b] == 0 if r.solo else s.num_alive[b] <= 1
 
 
 @kernel
-def step_board(s, b, r, moves):
-    """Play one turn of the ruleset on a game that is not over; `moves`: (N, S) move numbers, anything else: go straight on.
+def step_board(s: Boards, b: int, r: Rules, moves: np.ndarray) -> None:
+    """Play one turn of the ruleset in a game that is not over.
 
-    The map's own update comes after, and then the turn number goes up.
+    `moves` is (N, S): 0 up, 1 down, 2 left, 3 right, anything else straight on. The caller then lets the map do its update and
+    counts the turn.
     """
     move_snakes(s, b, r, moves)
     reduce_health(s, b)
@@ -59,8 +64,8 @@ def step_board(s, b, r, moves):
 
 
 @kernel
-def initialise_board(s, b, r):
-    """The ruleset's step without moves, which the official engine takes on a board of turn 0 before the first turn."""
+def initialise_board(s: Boards, b: int, r: Rules) -> None:
+    """Do the ruleset's step without moves, which the official engine does on the board of turn 0 before the first turn."""
     if is_over(s, b, r):
         return
     feed_snakes(s, b)
@@ -70,8 +75,8 @@ def initialise_board(s, b, r):
 
 
 @kernel
-def move_snakes(s, b, r, moves):
-    """Every living snake gets a new head; its last entry goes. Heads may leave the board unless it is wrapped."""
+def move_snakes(s: Boards, b: int, r: Rules, moves: np.ndarray) -> None:
+    """Move every living snake: it gets a new head and loses its last entry. Heads may leave the board unless it is wrapped."""
     ring = s.body.shape[2]
     for i in range(s.cause.shape[1]):
         if not is_alive(s, b, i):
@@ -92,8 +97,11 @@ def move_snakes(s, b, r, moves):
 
 
 @kernel
-def straight_on(s, b, i, r):
-    """The official default move: from the neck through the head, across an edge too; up if the two are one."""
+def straight_on(s: Boards, b: int, i: int, r: Rules) -> int:
+    """Return the official default move: on in the direction from neck to head, also across an edge.
+
+    It is up if neck and head lie on one cell.
+    """
     if s.length[b, i] < 2:
         return UP
     head, neck = head_cell(s, b, i), body_cell(s, b, i, 1)
@@ -108,16 +116,16 @@ def straight_on(s, b, i, r):
 
 
 @kernel
-def reduce_health(s, b):
-    """Every living snake loses one health."""
+def reduce_health(s: Boards, b: int) -> None:
+    """Take one health from every living snake."""
     for i in range(s.cause.shape[1]):
         if is_alive(s, b, i):
             s.health[b, i] -= 1
 
 
 @kernel
-def damage_in_hazards(s, b, r):
-    """Each hazard layer under a head costs its damage (or heals), unless there is food on the cell."""
+def damage_in_hazards(s: Boards, b: int, r: Rules) -> None:
+    """Let each hazard layer under a head take its damage from the health, or heal, unless there is food on the cell."""
     if s.num_hazards[b] == 0:
         return
     for i in range(s.cause.shape[1]):
@@ -137,8 +145,8 @@ def damage_in_hazards(s, b, r):
 
 
 @kernel
-def feed_snakes(s, b):
-    """Every living snake whose head is on food eats all of it: full health, one entry more at the tail a food."""
+def feed_snakes(s: Boards, b: int) -> None:
+    """Let every living snake whose head is on food eat all of it. It gets full health, and one tail entry per food."""
     if s.num_food[b] == 0:
         return
     for i in range(s.cause.shape[1]):
@@ -155,8 +163,8 @@ def feed_snakes(s, b):
 
 
 @kernel
-def grow(s, b, i):
-    """Append a copy of the last entry. A body that fills its ring grows no more (no played game gets there)."""
+def grow(s: Boards, b: int, i: int) -> None:
+    """Append a copy of the last body entry. A body that fills its ring stops growing; no played game gets there."""
     length = s.length[b, i]
     ring = s.body.shape[2]
     if length == ring:
@@ -170,8 +178,11 @@ def grow(s, b, i):
 
 
 @kernel
-def eliminate_snakes(s, b):
-    """Hunger and walls kill first and clear the board of their victims; then all collisions are judged at once."""
+def eliminate_snakes(s: Boards, b: int) -> None:
+    """Eliminate snakes. Hunger and walls kill first, and their victims leave the board.
+
+    Then all collisions are judged at once.
+    """
     for i in range(s.cause.shape[1]):
         if is_alive(s, b, i):
             cell = head_cell(s, b, i)
@@ -190,8 +201,11 @@ def eliminate_snakes(s, b):
 
 
 @kernel
-def judge_collision(s, b, i):
-    """Decide whether the snake dies where other entries share its head's cell; True if so. The longest is blamed."""
+def judge_collision(s: Boards, b: int, i: int) -> bool:
+    """Decide whether the snake dies because other body entries share its head's cell. Returns True if it does.
+
+    If several snakes are there, the longest is blamed.
+    """
     cell = head_cell(s, b, i)
     if has_body_on(s, b, i, cell):
         s.cause[b, i], s.killer[b, i] = _JUDGED + SELF_COLLISION, i
@@ -213,7 +227,7 @@ def judge_collision(s, b, i):
 
 
 @kernel
-def has_body_on(s, b, i, cell):
+def has_body_on(s: Boards, b: int, i: int, cell: int) -> bool:
     """Whether any entry behind the snake's head lies on the cell."""
     for entry in range(1, s.length[b, i]):
         if body_cell(s, b, i, entry) == cell:
@@ -222,8 +236,8 @@ def has_body_on(s, b, i, cell):
 
 
 @kernel
-def eliminate(s, b, i, cause, killer):
-    """Take a snake out of the game. Its body stays recorded but no longer blocks."""
+def eliminate(s: Boards, b: int, i: int, cause: int, killer: int) -> None:
+    """Take a snake out of the game. Its body stays recorded but no longer blocks cells."""
     s.cause[b, i] = cause
     s.killer[b, i] = killer
     s.death_turn[b, i] = s.turn[b] + 1
@@ -233,14 +247,17 @@ def eliminate(s, b, i, cause, killer):
 
 
 @kernel
-def shrink(s, b, r):
-    """Royale: wipe all hazards, then flood all that lies outside a rectangle which loses one side every few turns.
+def shrink(s: Boards, b: int, r: Rules) -> None:
+    """In royale, remove all hazards, then put one on each cell outside a rectangle that loses one side every few turns.
 
-    The sides are drawn from the same sequence each turn, so the rectangle only ever shrinks.
+    The sides are drawn from the same sequence in each turn, so the rectangle only ever shrinks. Once it is empty, it stays
+    empty, and no more sides are drawn, because a stranger's turn may be 2^30.
     """
     clear_hazards(s, b)
     left, right, bottom, top = 0, r.width - 1, 0, r.height - 1
     for n in range((s.turn[b] + 1) // r.shrink_every):
+        if left > right or bottom > top:
+            break
         side = rng.below(s.key[b], 0, rng.SHRINK, n, 4)
         if side == 0:
             left += 1
@@ -257,16 +274,16 @@ def shrink(s, b, r):
 
 
 @kernel
-def remove_food(s, b):
-    """Constrictor: there is no food."""
+def remove_food(s: Boards, b: int) -> None:
+    """In constrictor, remove all food."""
     if s.num_food[b]:
         s.food[b] = 0
         s.num_food[b] = 0
 
 
 @kernel
-def grow_snakes(s, b):
-    """Constrictor: every snake, dead ones too, has full health and grows if its last two entries differ."""
+def grow_snakes(s: Boards, b: int) -> None:
+    """In constrictor, give every snake full health, dead ones too, and let it grow if its last two entries differ."""
     for i in range(s.cause.shape[1]):
         if s.cause[b, i] == ABSENT:
             continue

@@ -1,8 +1,8 @@
-"""Which moves are certain death: the mask that training, evaluation and serving share.
+"""Which moves are certain death. Training, evaluation and serving share this mask.
 
-A move is masked if its cell is off the board, or holds a body entry that will still be there after all snakes have moved,
-or if hunger and hazards leave no health there. Head-to-head meetings depend on the others' choice and are never masked. (A
-body can vanish in the same turn because its owner starves or leaves the board; the mask doesn't speculate on that.)
+A move is masked if its cell is off the board, if the cell holds a body entry that will still be there after all snakes have
+moved, or if hunger and hazards leave no health there. Head-to-head meetings depend on what the others choose, so they are never
+masked. A body can vanish in the same turn because its owner starves or leaves the board; the mask doesn't speculate on that.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from envs.battlesnake.kernels import kernel
-from envs.battlesnake.state import State, head_cell, is_alive, step_offset, tail_cell
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import Boards, State, head_cell, is_alive, step_offset, tail_cell
 
 
 def safe_moves(state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-    """Bool (n, 4) for n pairs of (board, slot), in the order up, down, left, right: False where the move is certain death.
+    """Return bool (n, 4) for n pairs of (board, slot): False where the move is certain death.
 
-    If every move is death, or the snake is dead, all four are True: a mask always leaves a choice.
+    The order is up, down, left, right.
+
+    If every move is certain death, or the snake is dead, all four are True, so that a mask always leaves a choice.
     """
     out = np.empty((len(boards), 4), np.bool_)
     _safe_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), out)
@@ -24,23 +27,24 @@ def safe_moves(state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarra
 
 
 @kernel
-def _safe_rows(s, r, boards, slots, out):
+def _safe_rows(s: Boards, r: Rules, boards: np.ndarray, slots: np.ndarray, out: np.ndarray) -> None:
     for n in range(len(boards)):
         write_safe_moves(s, boards[n], slots[n], r, out, n)
 
 
 @kernel
-def board_safe_moves(s, b, r, out):
-    """`safe_moves` for all slots of board b; out: bool (S, 4)."""
+def board_safe_moves(s: Boards, b: int, r: Rules, out: np.ndarray) -> None:
+    """Write `safe_moves` for all slots of board b into `out`, bool (S, 4)."""
     for i in range(s.cause.shape[1]):
         write_safe_moves(s, b, i, r, out, i)
 
 
 @kernel
-def move_tails(s, b, entries):
-    """Add `entries` to the cell of every living snake's tail: -1 as if all had moved on, then 1 to put them back.
+def move_tails(s: Boards, b: int, entries: int) -> None:
+    """Add `entries` to the cell of every living snake's tail: -1 takes the tails off the board, 1 puts them back.
 
-    In between, `tails_gone=True` saves looking for the tails at every move of every snake.
+    In between, call the other functions with `tails_gone=True`. They then need not look for the tails at every move of every
+    snake.
     """
     for j in range(s.cause.shape[1]):
         if is_alive(s, b, j):
@@ -48,8 +52,8 @@ def move_tails(s, b, entries):
 
 
 @kernel
-def write_safe_moves(s, b, i, r, out, row, tails_gone=False):
-    """`safe_moves` of one snake into out[row]."""
+def write_safe_moves(s: Boards, b: int, i: int, r: Rules, out: np.ndarray, row: int, tails_gone: bool = False) -> None:
+    """Write `safe_moves` of snake i of board b into out[row]. For `tails_gone` see `move_tails`."""
     any_safe = False
     if is_alive(s, b, i):
         head = head_cell(s, b, i)
@@ -63,10 +67,10 @@ def write_safe_moves(s, b, i, r, out, row, tails_gone=False):
 
 
 @kernel
-def is_certain_death(s, b, i, r, target, tails_gone=False):
+def is_certain_death(s: Boards, b: int, i: int, r: Rules, target: int, tails_gone: bool = False) -> bool:
     """Whether moving snake i's head to the padded cell `target` kills it whatever the others do.
 
-    `tails_gone`: `move_tails` has taken the tails off the board.
+    `tails_gone` says that `move_tails` has taken the tails off the board.
     """
     if s.opposite[target] != target:
         if not r.wrapped:
@@ -82,7 +86,7 @@ def is_certain_death(s, b, i, r, target, tails_gone=False):
 
 
 @kernel
-def will_be_blocked(s, b, cell):
+def will_be_blocked(s: Boards, b: int, cell: int) -> bool:
     """Whether a living body entry will be on the cell once every tail has moved on."""
     entries = s.occupied[b, cell]
     for j in range(s.cause.shape[1]):

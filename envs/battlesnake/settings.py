@@ -1,11 +1,11 @@
-"""What is agreed before a game: ruleset, map and their numbers."""
+"""The settings of a game: the ruleset, the map and their numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 
 RULESETS = ("standard", "solo", "royale", "wrapped", "constrictor", "wrapped_constrictor")
 
@@ -44,8 +44,17 @@ STANDARD_MAP = "standard"
 MAP_IDS = {name: number for number, name in enumerate(OFFICIAL_MAPS)}
 
 
+LIMITS = {
+    "food_spawn_chance": (0, 101),
+    "minimum_food": (0, 625),
+    "hazard_damage": (-1000, 1000),
+    "shrink_every_n_turns": (0, 1 << 30),
+}
+"""The smallest and the largest value of each number of `Settings`."""
+
+
 class Rules(NamedTuple):
-    """What the kernels need to know of a game's rules; all plain integers and booleans. `Settings.rules()` makes one."""
+    """The kernels' form of a game's rules, all plain integers and booleans. `Settings.rules()` makes one."""
 
     width: int
     height: int
@@ -62,20 +71,23 @@ class Rules(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A game's rules as a user states them. Raises `ConfigError` or `UnknownNameError` for what no game can have."""
+    """A game's rules, as a user states them. Raises `ConfigError` or `UnknownNameError` for values that no game can have."""
 
     ruleset: str = "standard"
     """One of `RULESETS`."""
     map: str = "standard"
-    """A name in `MAP_IDS`: what places snakes, food and hazards."""
+    """The map, by a name in `MAP_IDS`. It places snakes, food and hazards."""
     food_spawn_chance: int = 15
-    """Percent, 0 to 100. As in the official engine a food really appears in (chance - 1) % of turns."""
+    """The chance of new food in a turn, in percent, 0 to 101.
+
+    As in the official engine, food appears in (chance - 1) % of turns.
+    """
     minimum_food: int = 1
-    """Food is filled up to this number after every turn."""
+    """After every turn, food is added until there is this much of it."""
     hazard_damage: int = 14
-    """Health that a hazard layer costs a turn, -1000 to 1000; negative heals."""
+    """The health that a hazard layer takes per turn, -1000 to 1000. A negative number heals."""
     shrink_every_n_turns: int = 25
-    """Turns between two moves of a royale wall; other maps use it as their own period."""
+    """The number of turns between two moves of a royale wall. Other maps use it as their own period."""
     solo: bool = False
     """Play on until no snake is left, whatever the ruleset."""
 
@@ -84,12 +96,7 @@ class Settings:
             raise UnknownNameError("ruleset", self.ruleset, RULESETS)
         if self.map not in MAP_IDS:
             raise UnknownNameError("map", self.map, MAP_IDS)
-        for name, low, high in (
-            ("food_spawn_chance", 0, 100),
-            ("minimum_food", 0, 625),
-            ("hazard_damage", -1000, 1000),
-            ("shrink_every_n_turns", 0, 1 << 30),
-        ):
+        for name, (low, high) in LIMITS.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise ConfigError(f"{name} is {value!r}; it must be an integer from {low} to {high}")
@@ -97,7 +104,7 @@ class Settings:
             raise ConfigError(f"shrink_every_n_turns is {self.shrink_every_n_turns}; ruleset royale needs 1 or more")
 
     def rules(self, width: int, height: int) -> Rules:
-        """The kernels' form of these settings."""
+        """Return the kernels' form of these settings, for boards of that size."""
         return Rules(
             width=width,
             height=height,
@@ -111,3 +118,14 @@ class Settings:
             shrink_every=self.shrink_every_n_turns,
             map_id=MAP_IDS[self.map],
         )
+
+
+def within_limits(name: str, value: int) -> int:
+    """Return the number nearest to `value` that `Settings` takes in the field `name`.
+
+    The official program takes any integer, and plays the same game with that nearest number: with a chance below 0 no food
+    appears, above 101 it appears in each turn; no board has room for more than 625 food; a damage of 100 takes or gives all
+    health; and a period below 0 counts as 0.
+    """
+    low, high = LIMITS[name]
+    return min(max(value, low), high)

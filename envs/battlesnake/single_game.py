@@ -1,4 +1,4 @@
-"""One game at a time, for the environments of single players: a `BattlesnakeVectorEnv` of one game that can be looked at."""
+"""One game at a time, for the Gymnasium and PettingZoo environments: a `BattlesnakeVectorEnv` of one game, and its pictures."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from envs.battlesnake.games import play_turn
 from envs.battlesnake.observations import EgocentricPlanes, Observation, choose_observation
 from envs.battlesnake.state import State
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
-from envs.errors import UnknownNameError
+from envs.common.errors import UnknownNameError
 
 RENDER_MODES = ("ansi", "rgb_array", "human")
 RENDER_FPS = 8
 
 
 class SingleGame:
-    """A game of `num_snakes` snakes that move by moves on the board, and its pictures.
+    """One game of `num_snakes` snakes, which are told moves on the board, and the pictures of this game.
 
-    The vector environment starts the next game at once when one ends; `state` shows the board that ended it until `restart`.
-    `options` are those of `BattlesnakeVectorEnv`, except `num_games` and `num_threads`. Raises what it raises, and
-    `UnknownNameError` for a render mode that is not one of `RENDER_MODES` or None.
+    The vector environment starts the next game at once when one ends, but here `state` shows the last board until `restart`.
+    `options` are those of `BattlesnakeVectorEnv`, except `num_games` and `num_threads`. Raises what `BattlesnakeVectorEnv`
+    raises, and `UnknownNameError` for a render mode that is neither in `RENDER_MODES` nor None.
     """
 
     def __init__(self, observation: Observation | str | dict[str, Any] | None, render_mode: str | None, **options: Any) -> None:
@@ -35,12 +35,12 @@ class SingleGame:
         self._window: Any = None
 
     def restart(self, seed: int | None) -> None:
-        """Begin the next game; with a seed, the first game of that seed."""
+        """Begin the next game, or with a seed the first game of that seed."""
         self.batch.restart(seed)
         self.state = self.batch.state
 
     def advance(self, moves: np.ndarray) -> None:
-        """Play one turn; `moves`: int8 (num_snakes,), those of the dead are ignored. Outcomes are in `batch`."""
+        """Play one turn. `moves` is int8 (num_snakes,); those of dead snakes are ignored. The outcome is in `batch`."""
         before = self.batch.state.copy()
         self.batch.advance(moves)
         self.state = self.batch.state
@@ -49,19 +49,22 @@ class SingleGame:
             self.state = before
 
     def observe(self, slots: Sequence[int]) -> np.ndarray:
-        """What the snakes in `slots` see, (n, *shape of one observation)."""
+        """Return what the snakes in `slots` see, (n, *shape of one observation)."""
         return self.observation.observe(self.state, *_pairs(slots))
 
     def action_mask(self, slots: Sequence[int]) -> np.ndarray:
-        """Bool (n, actions): False where an action is certain death."""
+        """Return bool (n, actions): False where an action is certain death."""
         return self.observation.action_mask(self.state, *_pairs(slots))
 
     def to_moves(self, slots: Sequence[int], actions: Sequence[int]) -> np.ndarray:
-        """Moves on the board, int8 (n,), for the actions of the snakes in `slots`."""
+        """Translate the actions of the snakes in `slots` into moves on the board, int8 (n,)."""
         return self.observation.to_moves(self.state, *_pairs(slots), np.asarray(actions))
 
     def render(self, names: Sequence[str]) -> str | np.ndarray | None:
-        """Text, a picture, or None after showing it in the window, by the render mode; None without one."""
+        """Return text or a picture, or show the picture in a window and return None, as the render mode says.
+
+        Without a render mode it returns None.
+        """
         if self.render_mode is None:
             return None
         if self.render_mode == "ansi":

@@ -10,8 +10,9 @@ from gymnasium.spaces import Box
 
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.state import MAX_SNAKES, State, body_cell, is_alive
-from envs.errors import ConfigError, UnknownNameError
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import MAX_SNAKES, Boards, State, body_cell, is_alive
+from envs.common.errors import ConfigError, UnknownNameError
 
 KINDS = ("flat-num", "bordered-num", "max-bordered-num", "flat-51s", "bordered-51s", "max-bordered-51s")
 MAX_BORDERED_SIDE = 21
@@ -21,24 +22,29 @@ HEAD, BODY = 5, 1
 
 @dataclass(frozen=True)
 class StarterPackObservation:
-    """Observation (rows, columns, 1 + snakes): the whole board, the same for all its snakes unless `own_first`.
+    """The observation (rows, columns, 1 + snakes): the whole board, which looks the same to all snakes without `own_first`.
 
-    Channel 0 holds food (1), channel 1 + slot that snake's body; the dead have left the board. Hazards are not shown.
+    Channel 0 is 1 where food lies. Channel 1 + slot shows the body of the snake in that slot. Dead snakes and hazards are not
+    shown.
 
     ================= ============================================================================================
     `kind`            meaning
     ================= ============================================================================================
-    `…-51s`           int8: head 5, body 1
-    `…-num`           int16: numbered along the body, tail 1 … head its length; of stacked entries the highest
+    `…-51s`           int8: the head is 5, the body is 1
+    `…-num`           int16: cells count along the body, from 1 at the tail to the length at the head; stacked entries
+                      show the highest number
     `flat-…`          the board alone, (height, width)
-    `bordered-…`      one cell of -1 around it in every channel, (height + 2, width + 2)
-    `max-bordered-…`  -1 up to 21 x 21, the board in the middle (a half cell up and left of it for even sides)
+    `bordered-…`      the board with one cell of -1 around it in every channel, (height + 2, width + 2)
+    `max-bordered-…`  21 x 21 with the board in the middle and -1 around it (for even sides it lies half a cell up and left)
     ================= ============================================================================================
 
-    Row 0 is the top of the board (y = height - 1). Four actions: up, down, left, right. `own_first=True` puts the observing
-    snake into channel 1 and the others after it in slot order. `num_snakes` is the number of channels for snakes; by default
-    as many as the game has (environments fill it in). Requests from an engine list only the living, so a policy that is to
-    be served needs `own_first`. Raises `UnknownNameError` or `ConfigError`.
+    Row 0 is the top of the board (y = height - 1). There are four actions: up, down, left, right.
+
+    `own_first=True` puts the observing snake into channel 1 and the others after it, in slot order. A policy that is to be
+    served needs this, because requests from an engine list only living snakes, so that slots change. `num_snakes` is the
+    number of channels for snakes; the default is the number of snakes of the game, which environments fill in.
+
+    Raises `UnknownNameError` for another kind, and `ConfigError` for a number of snakes that can't be.
     """
 
     kind: str = "max-bordered-51s"
@@ -53,11 +59,11 @@ class StarterPackObservation:
 
     @property
     def num_actions(self) -> int:
-        """4: up, down, left, right."""
+        """The number of actions: 4 (up, down, left, right)."""
         return 4
 
     def for_snakes(self, num_snakes: int) -> StarterPackObservation:
-        """This type with its number of channels settled. Raises `ConfigError` if so many snakes have no room in it."""
+        """Return this type with its number of channels filled in. Raises `ConfigError` if it has too few for so many snakes."""
         channels = self.num_snakes or num_snakes
         if num_snakes > channels:
             raise ConfigError(
@@ -66,11 +72,14 @@ class StarterPackObservation:
         return replace(self, num_snakes=channels)
 
     def contract(self) -> dict[str, Any]:
-        """JSON-able description from which `observation_from_contract` makes an equal object."""
+        """Return a JSON-able description from which `observation_from_contract` makes an equal object."""
         return {"type": self.kind, "version": 1, "own_first": self.own_first, "num_snakes": self.num_snakes}
 
     def space(self, width: int, height: int) -> Box:
-        """The observation space on a board of that size. Raises `ConfigError` for a board over 21 cells if max-bordered."""
+        """Return the observation space on a board of that size.
+
+        Raises `ConfigError` if `num_snakes` isn't filled in, or if a board for a max-bordered type is larger than 21 x 21.
+        """
         if self.num_snakes is None:
             raise ConfigError(
                 f"the shape of {self.kind} goes with the number of snakes: StarterPackObservation(…, num_snakes=4)"
@@ -80,7 +89,7 @@ class StarterPackObservation:
         return Box(low, self._highest(width, height), (rows, columns, 1 + self.num_snakes), self._dtype)
 
     def observe(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """What the snakes in `slots` of `boards` see: (n, rows, columns, 1 + snakes)."""
+        """Return what the snakes in `slots` (n,) of `boards` (n,) see: (n, rows, columns, 1 + snakes)."""
         channels = 1 + (self.for_snakes(state.num_snakes).num_snakes or 0)
         rows, columns, top, left = self._frame(state.width, state.height)
         out = np.full((len(boards), rows, columns, channels), BORDER, self._dtype)
@@ -91,11 +100,11 @@ class StarterPackObservation:
         return out
 
     def action_mask(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Bool (n, 4): False where a move is certain death; all True if each is."""
+        """Return bool (n, 4): False where a move is certain death. If every move is, all are True."""
         return safe_moves(state, boards, slots)
 
     def to_moves(self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """The actions themselves, int8 (n,): they are moves on the board."""
+        """Return the actions as int8 (n,): they are moves on the board already."""
         return np.asarray(actions).astype(np.int8)
 
     @property
@@ -125,7 +134,9 @@ class StarterPackObservation:
 
 
 @kernel
-def _paint_rows(s, r, boards, slots, own_first, longest, out):
+def _paint_rows(
+    s: Boards, r: Rules, boards: np.ndarray, slots: np.ndarray, own_first: bool, longest: int, out: np.ndarray
+) -> None:
     """Paint rows (board, slot) into out (n, height, width, channels), all 0 so far. longest: highest number, 0 for 51s."""
     for n in range(len(boards)):
         b = boards[n]
@@ -140,14 +151,14 @@ def _paint_rows(s, r, boards, slots, own_first, longest, out):
 
 
 @kernel
-def _channel(i, own, own_first):
+def _channel(i: int, own: int, own_first: bool) -> int:
     if not own_first or i > own:
         return 1 + i
     return 1 if i == own else 2 + i
 
 
 @kernel
-def _paint_snake(s, b, i, r, longest, out, n, channel):
+def _paint_snake(s: Boards, b: int, i: int, r: Rules, longest: int, out: np.ndarray, n: int, channel: int) -> None:
     """From tail to head, so that of stacked entries the one nearest to the head is seen."""
     length = np.int64(s.length[b, i])
     for number in range(1, length + 1):

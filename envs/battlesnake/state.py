@@ -1,7 +1,7 @@
-"""The state of N games as arrays, and the one way to reach inside them.
+"""The state of N games as arrays, and the functions that reach inside them.
 
-Cells are numbered on a board padded by one cell on every side: cell = (y + 1) * (width + 2) + (x + 1), y up. So a head that
-has left the board still has a number, and one step is one addition.
+Cells are numbered on a board that is padded by one cell on every side: cell = (y + 1) * (width + 2) + (x + 1), y up. So a head
+that has left the board still has a number, and one step is one addition.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import numpy as np
 from envs.battlesnake import rng
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules, Settings
-from envs.errors import ConfigError, InvalidStateError, ProcsnakeError
+from envs.common.bounded import InPieces, parse_json
+from envs.common.errors import ConfigError, InvalidStateError, ProcsnakeError
 
 # What reading a damaged archive raises, and what its contents do when they are none of ours.
 _UNREADABLE = (
@@ -33,11 +34,16 @@ _UNREADABLE = (
     KeyError,
     TypeError,
     AttributeError,
+    MemoryError,
     ProcsnakeError,
 )
 
+_MAX_SAVED_BYTES, _MAX_ENTRIES = 1 << 28, 100
+
 MIN_SIDE, MAX_SIDE, MAX_SNAKES = 3, 25, 16
 FULL_HEALTH = 100
+MAX_LAYERS = MAX_SIDE * MAX_SIDE + 3
+"""The most hazard layers on one cell. In snail_mode a tail leaves as many as its snake is long, and no body is longer."""
 NOBODY = -1
 
 UP, DOWN, LEFT, RIGHT = range(4)
@@ -58,7 +64,7 @@ CAUSE_NAMES = (
 
 
 class Boards(NamedTuple):
-    """The arrays of N boards with S slots for snakes, L body entries a slot and C padded cells. Kernels take this."""
+    """The arrays of N boards with S slots for snakes, L body entries per slot and C padded cells. Kernels take this as `s`."""
 
     body: np.ndarray  # int16 (N, S, L): cells, a ring that starts at `head`
     head: np.ndarray  # int16 (N, S): where in the ring the head is
@@ -72,7 +78,7 @@ class Boards(NamedTuple):
     trail: np.ndarray  # int16 (N, S, 2): (cell, layers) of hazards to come, which snail_mode keeps above the board
     occupied: np.ndarray  # int16 (N, C): body entries of living snakes on the cell, heads included
     food: np.ndarray  # uint8 (N, C): food on the cell, repeats included
-    hazards: np.ndarray  # int16 (N, C): hazard layers on the cell
+    hazards: np.ndarray  # int16 (N, C): hazard layers on the cell, 0..MAX_LAYERS
     num_food: np.ndarray  # int16 (N,)
     num_hazards: np.ndarray  # int32 (N,): layers on the board, all cells together
     num_alive: np.ndarray  # int16 (N,)
@@ -84,13 +90,14 @@ class Boards(NamedTuple):
 
 
 class State:
-    """N games of Battlesnake under the same `settings` on boards of one size, stored as a struct of arrays.
+    """N games of Battlesnake under the same `settings`, on boards of one size, stored as a struct of arrays.
 
-    `arrays` is a `Boards` of NumPy arrays (shapes and dtypes there), open to read and, with care, to write. A board of
-    11 x 11 with 4 snakes takes 1 949 bytes. Body rings hold width * height + 3 entries, more than any played game can need:
-    a full board, a tail that was doubled by the last food, and one move; pass `max_length` for made-up boards.
+    `arrays` is a `Boards` of NumPy arrays; it documents their shapes and dtypes. You may read them, and write them with care. A
+    board of 11 x 11 with 4 snakes takes 1 949 bytes. Body rings hold width * height + 3 entries, as many as a played game can
+    need: a full board, a tail that was doubled by the last food, and one move. Pass `max_length` for made-up boards that need
+    more.
 
-    Raises `ConfigError` for sides outside 3..25, more than 16 snakes or no boards.
+    Raises `ConfigError` for sides outside 3..25, for more than 16 snakes, and for no boards.
     """
 
     def __init__(
@@ -113,44 +120,47 @@ class State:
         self.seed(0)
 
     def seed(self, seed: int) -> None:
-        """Choose the sequence of games: board b's next game is a function of (seed, b) alone."""
+        """Choose the sequence of games. From then on, the games on board b are a function of (seed, b) and the moves."""
         a = self.arrays
         _seed_boards(a, np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
 
     @property
     def rules(self) -> Rules:
-        """The kernels' form of `settings` on boards of this size."""
+        """The kernels' form of `settings`, for boards of this size."""
         return self.settings.rules(self.width, self.height)
 
     @property
     def bytes_per_board(self) -> int:
-        """Memory of one board, in bytes."""
+        """The memory that one board takes, in bytes."""
         return sum(array.nbytes for name, array in self.arrays._asdict().items() if name != "opposite") // self.num_boards
 
     def cell(self, x: int, y: int) -> int:
-        """Padded cell number of a point; x in -1..width, y in -1..height."""
+        """Return the padded cell number of a point, with x in -1..width and y in -1..height."""
         return (y + 1) * (self.width + 2) + x + 1
 
     def point(self, cell: int) -> tuple[int, int]:
-        """(x, y) of a padded cell number."""
+        """Return the point (x, y) of a padded cell number."""
         y, x = divmod(int(cell), self.width + 2)
         return x - 1, y - 1
 
     def body(self, board: int, slot: int) -> list[tuple[int, int]]:
-        """Body of a snake as points, head first, repeats included; empty for an absent snake."""
+        """Return a snake's body as points, head first, with repeats. It is empty for a slot in which nobody plays."""
         a = self.arrays
         ring = (int(a.head[board, slot]) + np.arange(int(a.length[board, slot]))) % a.body.shape[2]
         return [self.point(cell) for cell in a.body[board, slot, ring]]
 
     def points(self, counts: np.ndarray) -> list[tuple[int, int]]:
-        """Points of a per-cell count array (food[b], hazards[b]), repeated as counted, sorted by x then y."""
+        """Return the points that a per-cell count array (food[b], hazards[b]) counts, each as often, sorted by x, then y."""
         cells = np.flatnonzero(counts)
         return sorted(p for cell in cells for p in [self.point(cell)] * int(counts[cell]))
 
     def place_snake(
         self, board: int, slot: int, body: list[tuple[int, int]], *, health: int = FULL_HEALTH, cause: int = ALIVE
     ) -> None:
-        """Put a snake into a slot that is absent. Raises `InvalidStateError` naming the field that can't be."""
+        """Put a snake into an empty slot.
+
+        Raises `InvalidStateError`, which names the field, for a snake that can't be there.
+        """
         a = self.arrays
         field = f"snakes[{slot}]"
         if not 1 <= len(body) <= a.body.shape[2]:
@@ -158,12 +168,12 @@ class State:
         if not 0 <= health <= FULL_HEALTH:
             raise InvalidStateError(f"{field}.health is {health}; it lies between 0 and {FULL_HEALTH}")
         margin = 0 if cause == ALIVE else 1
-        for x, y in body:
+        for x, y in set(body):
             if not (-margin <= x < self.width + margin and -margin <= y < self.height + margin):
                 raise InvalidStateError(f"{field}.body holds ({x}, {y}), which is off the {self.width}x{self.height} board")
         if a.cause[board, slot] != ABSENT:
             raise InvalidStateError(f"{field} is taken already")
-        cells = [self.cell(x, y) for x, y in body]
+        cells = np.array(body) @ (1, self.width + 2) + self.cell(0, 0)
         a.body[board, slot, : len(cells)] = cells
         a.head[board, slot], a.length[board, slot], a.health[board, slot] = 0, len(cells), health
         a.cause[board, slot] = cause
@@ -172,15 +182,15 @@ class State:
             a.num_alive[board] += 1
 
     def clear(self, board: int) -> None:
-        """Empty a board: no snakes, food or hazards, turn 0. Its random streams stay."""
+        """Empty a board: it then has no snakes, food or hazards, and turn 0. Its random streams stay."""
         clear_board(self.arrays, board)
 
     def copy(self) -> State:
-        """An independent copy of all boards."""
+        """Return an independent copy of all boards."""
         return self.select(np.arange(self.num_boards))
 
     def select(self, boards: np.ndarray) -> State:
-        """An independent state that holds copies of the given boards, in that order (repeats allowed)."""
+        """Return an independent state with copies of the given boards, in that order. A board may be given several times."""
         other = copy.copy(self)
         fields = {k: v.copy() if k == "opposite" else v[boards] for k, v in self.arrays._asdict().items()}
         other.arrays, other.num_boards = Boards(**fields), len(boards)
@@ -196,12 +206,15 @@ class State:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> State:
-        """Read what `save` wrote. Raises `InvalidStateError` if the file is missing, cut off or of another make."""
+        """Read what `save` wrote. Raises `InvalidStateError` if the file is missing, cut off, or not of this form."""
         try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            with InPieces(path) as file, np.load(file, allow_pickle=False) as stored:
+                _check_archive(stored.zip)
                 width, height = (int(v) for v in stored["size"])
                 num_boards, num_snakes, max_length = stored["body"].shape
-                settings = Settings(**json.loads(str(stored["settings"])))
+                settings = Settings(**parse_json(str(stored["settings"])))
+                if stored["occupied"].shape != (num_boards, (width + 2) * (height + 2)):
+                    raise ValueError(f"occupied is {stored['occupied'].shape} for {num_boards} boards of {width}x{height}")
                 state = cls(
                     num_boards,
                     width=width,
@@ -218,6 +231,16 @@ class State:
         except _UNREADABLE as error:
             raise InvalidStateError(f"{path} is not a saved state ({error}). Write one with State.save(path)") from error
         return state
+
+
+def _check_archive(archive: zipfile.ZipFile) -> None:
+    """Refuse what unpacks to more than any state that is worth a file, before it does."""
+    entries = archive.infolist()
+    size = sum(entry.file_size for entry in entries)
+    if size > _MAX_SAVED_BYTES or len(entries) > _MAX_ENTRIES:
+        raise ValueError(
+            f"it unpacks to {size} bytes in {len(entries)} arrays; {_MAX_SAVED_BYTES} in {_MAX_ENTRIES} are the most"
+        )
 
 
 def _check_range(name: str, value: int, low: int, high: int) -> None:
@@ -253,13 +276,13 @@ def _allocate(n: int, s: int, max_length: int, width: int, height: int) -> Board
 
 
 def opposite_cells(width: int, height: int) -> np.ndarray:
-    """`Boards.opposite` of boards of that size."""
+    """Return `Boards.opposite` for boards of that size, int16 (cells,)."""
     y, x = np.divmod(np.arange((width + 2) * (height + 2)), width + 2)
     return (((y - 1) % height + 1) * (width + 2) + (x - 1) % width + 1).astype(np.int16)
 
 
 @kernel
-def _seed_boards(s, seed):
+def _seed_boards(s: Boards, seed: np.uint64) -> None:
     for b in range(len(s.turn)):
         s.stream[b] = rng.combine(rng.mix(seed), b)
         s.game[b] = 0
@@ -267,8 +290,8 @@ def _seed_boards(s, seed):
 
 
 @kernel
-def clear_board(s, b):
-    """Empty board b: no snakes, food or hazards, turn 0."""
+def clear_board(s: Boards, b: int) -> None:
+    """Empty board b: it then has no snakes, food or hazards, and turn 0."""
     s.cause[b] = ABSENT
     s.killer[b] = NOBODY
     s.head[b] = 0
@@ -288,40 +311,40 @@ def clear_board(s, b):
 
 
 @kernel
-def is_alive(s, b, i):
+def is_alive(s: Boards, b: int, i: int) -> bool:
     """Whether the snake in slot i plays and has not died."""
     return s.cause[b, i] == ALIVE
 
 
 @kernel
-def head_cell(s, b, i):
-    """Cell of a snake's head."""
+def head_cell(s: Boards, b: int, i: int) -> int:
+    """Return the cell of a snake's head."""
     return s.body[b, i, s.head[b, i]]
 
 
 @kernel
-def body_cell(s, b, i, entry):
-    """Cell of body entry 0 (head) .. length - 1 (tail)."""
+def body_cell(s: Boards, b: int, i: int, entry: int) -> int:
+    """Return the cell of a body entry, from 0 (head) to length - 1 (tail)."""
     place = s.head[b, i] + entry
     ring = s.body.shape[2]
     return s.body[b, i, place - ring if place >= ring else place]
 
 
 @kernel
-def tail_cell(s, b, i):
-    """Cell of a snake's last body entry."""
+def tail_cell(s: Boards, b: int, i: int) -> int:
+    """Return the cell of a snake's last body entry."""
     return body_cell(s, b, i, s.length[b, i] - 1)
 
 
 @kernel
-def step_offset(width, move):
-    """What to add to a padded cell to go up, down, left or right."""
+def step_offset(width: int, move: int) -> int:
+    """Return what to add to a padded cell number to go up, down, left or right."""
     return _STEP_Y[move] * (width + 2) + _STEP_X[move]
 
 
 @kernel
-def add_snake(s, b, i, cell, length):
-    """Put a living snake of full health with all its entries on one cell into an absent slot."""
+def add_snake(s: Boards, b: int, i: int, cell: int, length: int) -> None:
+    """Put a living snake of full health, with all its body entries on one cell, into an empty slot."""
     s.cause[b, i] = ALIVE
     s.head[b, i] = 0
     s.length[b, i] = length
@@ -333,22 +356,24 @@ def add_snake(s, b, i, cell, length):
 
 
 @kernel
-def add_food(s, b, cell):
+def add_food(s: Boards, b: int, cell: int) -> None:
     """Put one food on a cell."""
     s.food[b, cell] += 1
     s.num_food[b] += 1
 
 
 @kernel
-def add_hazard(s, b, cell, layers):
-    """Put hazard layers on a cell."""
-    s.hazards[b, cell] += layers
-    s.num_hazards[b] += layers
+def add_hazard(s: Boards, b: int, cell: int, layers: int) -> None:
+    """Add hazard layers to a cell, up to `MAX_LAYERS` in all. A negative number takes layers away."""
+    before = s.hazards[b, cell]
+    after = min(before + layers, MAX_LAYERS)
+    s.hazards[b, cell] = after
+    s.num_hazards[b] += after - before
 
 
 @kernel
-def clear_hazards(s, b):
-    """Take all hazards off the board, and those that snail_mode keeps above it."""
+def clear_hazards(s: Boards, b: int) -> None:
+    """Remove all hazards from the board, also those that snail_mode keeps above it."""
     s.trail[b] = 0
     if s.num_hazards[b]:
         s.hazards[b] = 0

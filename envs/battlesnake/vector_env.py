@@ -1,4 +1,4 @@
-"""Thousands of Battlesnake games a call, as a Gymnasium vector environment and as the trainers' `BatchEnv`."""
+"""Thousands of Battlesnake games that one call advances, as a Gymnasium vector environment and as the trainers' `BatchEnv`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from envs.api import BatchEnv
+from envs.api import BatchEnv, Evaluation
 from envs.battlesnake import maps
 from envs.battlesnake.games import empty_board, start_games
 from envs.battlesnake.kernels import compiled_for, kernel
+from envs.battlesnake.observation_kernels import (
+    Scene,
+    View,
+    clear_picture,
+    list_scene,
+    make_pictures,
+    make_scene,
+    paint_observation,
+)
 from envs.battlesnake.observations import (
     EgocentricPlanes,
     Observation,
@@ -22,21 +31,21 @@ from envs.battlesnake.observations import (
     heading_in,
     to_move,
 )
-from envs.battlesnake.painting import Scene, clear_picture, list_scene, make_pictures, make_scene, paint_observation
 from envs.battlesnake.rewards import EVENTS, RewardFunction, Rewards, pay_board
 from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.safety import is_certain_death, move_tails, write_safe_moves
-from envs.battlesnake.settings import STANDARD_MAP, Settings
-from envs.battlesnake.state import ALIVE, State, head_cell, is_alive, step_offset
-from envs.errors import ConfigError, InvalidActionError, UnknownNameError
+from envs.battlesnake.settings import STANDARD_MAP, Rules, Settings
+from envs.battlesnake.state import ALIVE, Boards, State, head_cell, is_alive, step_offset
+from envs.battlesnake.symmetry import views_of_snakes
+from envs.common.errors import ConfigError, InvalidActionError, UnknownNameError
 
 # Columns that the kernel keeps of an ended episode, int32.
 EPISODE_COLUMNS = ("game", "length", "won", "cause", "killer", "snake_length", "food_eaten", "hazard_turns", "game_over")
 GAME, LENGTH, WON, CAUSE, KILLER, SNAKE_LENGTH, FOOD_EATEN, HAZARD_TURNS, GAME_OVER = range(len(EPISODE_COLUMNS))
 
 
-class Rows(NamedTuple):
-    """The arrays of a `BatchEnv`, for the kernels; R rows."""
+class BatchArrays(NamedTuple):
+    """The arrays of a `BatchEnv` with R rows, in the form that the kernels take."""
 
     moves: np.ndarray  # int8 (N, S)
     ate: np.ndarray  # int16 (N, S): food eaten before the turn
@@ -56,23 +65,31 @@ class Rows(NamedTuple):
 
 
 class BattlesnakeVectorEnv(BatchEnv):
-    """N games of Battlesnake by the official rules; row = game * num_snakes + slot, one row a snake.
+    """N games of Battlesnake by the official rules, with one row per snake: row = game * num_snakes + slot.
 
-    * Observation, action: see `observation` (default: `EgocentricPlanes(rotate=True)`: uint8 planes, actions left, ahead,
-      right); a type's name ("flat-51s": see `StarterPackObservation`) or options do, too (`choose_observation`). An action out
-      of range counts as going straight on, as the official engine has it.
-    * `action_mask`: False where an action is certain death (`envs.battlesnake.safety`).
-    * Reward: `rewards`, a preset's name, event weights or a `Rewards`; or a function from event counts uint8 (R, events)
-      to float32 (R,), events in the order of `rewards.EVENTS`.
-    * A row's episode terminates when its snake dies or the game ends; it is truncated when the game reaches `max_turns`.
-      A dead snake's row stays invalid (observation zero) until the game is over; then the whole game starts anew at once.
-    * `settings` or its fields as options: `ruleset`, `map`, `food_spawn_chance`, … With one snake the game is played solo.
-    * `restart(seed)`: game k on board b is a function of (seed, b, k) and the moves; batch size and `num_threads` play no part.
-    * `drain_episodes` adds to `row`, `return`, `length`: `game` (ordinal on its board), `won`, `cause` and `killer` (codes and
-      slots of `envs.battlesnake.state`), `snake_length`, `food_eaten`, `hazard_turns`, `game_over` (it ended the game).
+    * `num_games` games run side by side, on `num_threads` threads. `width` and `height` of the boards are 3 to 25 cells.
+      `num_snakes` is 1 to 16 per game. `max_turns` is the longest that a game may last. `seed` is that of the first `restart`
+      without one.
+    * `observation` decides observations and actions. The default is `EgocentricPlanes(rotate=True)`: uint8 planes, and the
+      actions left, ahead, right. It may also be the name of a type ("flat-51s": see `StarterPackObservation`) or a dict of
+      options (`choose_observation`). An action out of range means straight on, as in the official engine.
+    * `action_mask` is False where an action is certain death (`envs.battlesnake.safety`).
+    * `rewards` is a preset's name, a dict of weights by event, a `Rewards`, or a function from event counts, uint8 (R,
+      events), to float32 (R,). Events have the order of `rewards.EVENTS`.
+    * A row's episode terminates when its snake dies or the game ends. It is truncated when the game reaches `max_turns`. A dead
+      snake's row stays invalid, with observation zero, until the game is over. The next game then starts in the same step.
+    * `settings` are the game's rules. Its fields are also options: `ruleset`, `map`, `food_spawn_chance`, … One snake plays
+      solo.
+    * After `restart(seed)`, game k on board b is a function of (seed, b, k) and the moves. The batch size and `num_threads`
+      make no difference.
+    * `drain_episodes` has, besides `row`, `return` and `length`: `game` (its number on its board), `won`, `cause` and `killer`
+      (codes and slots of `envs.battlesnake.state`), `snake_length`, `food_eaten`, `hazard_turns`, and `game_over` (the snake's
+      end was the game's end).
 
     Raises `ConfigError` or `UnknownNameError` for options that no game can have.
     """
+
+    evaluation: Evaluation = "opponents"
 
     def __init__(
         self,
@@ -103,6 +120,7 @@ class BattlesnakeVectorEnv(BatchEnv):
             observation_space=self.observation.space(width, height),
             action_space=Discrete(self.observation.num_actions),
         )
+        self.observation_contract, self.views = self.observation.contract(), views_of_snakes(self.observation, width, height)
         self.max_turns = max_turns
         self._reward_function = rewards if callable(rewards) else None
         self._weights = (Rewards() if callable(rewards) else Rewards.from_options(rewards)).weights()
@@ -121,10 +139,10 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._seed = seed
         self._started = False
 
-    def _allocate_rows(self, num_snakes: int) -> Rows:
+    def _allocate_rows(self, num_snakes: int) -> BatchArrays:
         rows, pictures = self.num_envs, self._allocate_pictures()
         self.action_mask = np.ones((rows, self.observation.num_actions), np.bool_)
-        return Rows(
+        return BatchArrays(
             moves=np.zeros((self.num_games, num_snakes), np.int8),
             ate=np.zeros((self.num_games, num_snakes), np.int16),
             pictures=pictures[0],
@@ -209,7 +227,10 @@ class BattlesnakeVectorEnv(BatchEnv):
         return len(ended)
 
     def show(self) -> None:
-        """Write validity, masks and observations of the boards as they stand; call it after changing `state` by hand."""
+        """Write `valid`, `action_mask` and `observations` for the boards as they are.
+
+        Call it after changing `state` by hand.
+        """
         _show_boards(self.state.arrays, self._rules, self._view, self._rows, self._fused)
         if not self._fused:
             rows = np.flatnonzero(self.valid)
@@ -232,13 +253,19 @@ class BattlesnakeVectorEnv(BatchEnv):
         return {"row": rows, "return": returns, **columns, "won": columns["won"] > 0, "game_over": columns["game_over"] > 0}
 
     def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
-        """The columns of `drain_episodes`, for Gymnasium's `info["final_info"]`."""
+        """Return the columns of `drain_episodes` for Gymnasium's `info["final_info"]`, with one entry per row."""
         columns = dict(zip(EPISODE_COLUMNS, self._rows.ended.T, strict=True)) | {"return": self._rows.ended_returns}
         return {name: np.where(ended, column, 0) for name, column in columns.items()} | {f"_{name}": ended for name in columns}
 
+    def picture(self, game: int = 0) -> np.ndarray:
+        from envs.battlesnake.render.rgb import rgb_array
+
+        return rgb_array(self.state, game)
+
     def close_extras(self, **kwargs: Any) -> None:
-        if getattr(self, "_pool", None) is not None:  # Gymnasium closes what a failed constructor left, too
-            self._pool.shutdown()
+        pool: ThreadPoolExecutor | None = getattr(self, "_pool", None)  # Gymnasium closes what a failed constructor left, too
+        if pool is not None:
+            pool.shutdown()
 
 
 def _settings(settings: Settings | None, options: dict[str, Any]) -> Settings:
@@ -259,7 +286,18 @@ def _split(num_games: int, parts: int) -> list[tuple[int, int, int]]:
 
 
 @kernel
-def _advance_boards(s, r, view, rows, weights, actions, max_turns, first, last, place):
+def _advance_boards(
+    s: Boards,
+    r: Rules,
+    view: View,
+    rows: BatchArrays,
+    weights: np.ndarray,
+    actions: np.ndarray,
+    max_turns: int,
+    first: int,
+    last: int,
+    place: int,
+) -> int:
     """One turn of boards first..last - 1 on the standard map: moves, rules, pay, endings, new games, and what all see then.
 
     Returns how many rows' episodes ended.
@@ -280,7 +318,7 @@ def _advance_boards(s, r, view, rows, weights, actions, max_turns, first, last, 
 
 
 @kernel
-def _show_endings(s, b, r, view, rows, place):
+def _show_endings(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, place: int) -> None:
     """What the rows saw last whose episodes ended with this turn."""
     items = -1
     for i in range(s.cause.shape[1]):
@@ -292,25 +330,25 @@ def _show_endings(s, b, r, view, rows, place):
 
 
 @kernel
-def _play_boards(s, r, view, rows, weights, actions):
+def _play_boards(s: Boards, r: Rules, view: View, rows: BatchArrays, weights: np.ndarray, actions: np.ndarray) -> None:
     for b in range(len(s.turn)):
         _play_board(s, b, r, view, rows, weights, actions)
 
 
 @kernel
-def _close_boards(s, r, rows, max_turns):
+def _close_boards(s: Boards, r: Rules, rows: BatchArrays, max_turns: int) -> None:
     for b in range(len(s.turn)):
         _close_board(s, b, r, rows, max_turns)
 
 
 @kernel
-def _show_boards(s, r, view, rows, paint):
+def _show_boards(s: Boards, r: Rules, view: View, rows: BatchArrays, paint: bool) -> None:
     for b in range(len(s.turn)):
         _show_board(s, b, r, view, rows, 0, paint)
 
 
 @kernel
-def _play_board(s, b, r, view, rows, weights, actions):
+def _play_board(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, weights: np.ndarray, actions: np.ndarray) -> None:
     """The ruleset's step and the pay for it."""
     snakes = s.cause.shape[1]
     for i in range(snakes):
@@ -322,7 +360,7 @@ def _play_board(s, b, r, view, rows, weights, actions):
 
 
 @kernel
-def _close_board(s, b, r, rows, max_turns):
+def _close_board(s: Boards, b: int, r: Rules, rows: BatchArrays, max_turns: int) -> int:
     """End the turn, after the map's update: who is done, how it went for them, and whether the game starts anew.
 
     Returns how many rows' episodes ended.
@@ -346,7 +384,7 @@ def _close_board(s, b, r, rows, max_turns):
 
 
 @kernel
-def _note_episode(s, b, i, r, rows, over, cut):
+def _note_episode(s: Boards, b: int, i: int, r: Rules, rows: BatchArrays, over: bool, cut: bool) -> None:
     row = b * s.cause.shape[1] + i
     rows.ended_returns[row] = rows.returns[row]
     rows.returns[row] = 0.0
@@ -362,7 +400,7 @@ def _note_episode(s, b, i, r, rows, over, cut):
 
 
 @kernel
-def _show_board(s, b, r, view, rows, place, paint):
+def _show_board(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, place: int, paint: bool) -> None:
     """Validity and mask of all rows of a board, and what they see if `paint`."""
     snakes = s.cause.shape[1]
     items = list_scene(s, b, r, rows.scene, place) if paint else 0
@@ -383,7 +421,7 @@ def _show_board(s, b, r, view, rows, place, paint):
 
 
 @kernel
-def _write_mask(s, b, i, r, view, heading, mask, row):
+def _write_mask(s: Boards, b: int, i: int, r: Rules, view: View, heading: int, mask: np.ndarray, row: int) -> None:
     """Mask of one row while the tails are gone."""
     if mask.shape[1] == 4:
         write_safe_moves(s, b, i, r, mask, row, True)

@@ -1,33 +1,72 @@
-"""The webhook's JSON (API v1) to a state and back. What arrives is hostile until it has been read here.
+"""Turns the webhook's JSON (API v1) into a state, and a state into JSON. Requests may be hostile, so they are checked here.
 
-Engines differ in what they send: dead snakes may stay in `board.snakes`, heads of the dead lie off the board, hazards may lie
-above it (snail mode) or be stacked, `game.map` may be empty, fields come and go. Only what decides a move is demanded.
+Engines differ in what they send. Dead snakes may stay in `board.snakes`, with heads off the board; hazards may be stacked, or
+lie above the board (snail mode); `game.map` may be empty; fields come and go. So only fields that decide a move are required.
 """
 
 from __future__ import annotations
 
+import logging
+import reprlib
 import zlib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from operator import itemgetter, length_hint
 from typing import Any
 
 from envs.battlesnake import rng
-from envs.battlesnake.plain import board_from_state, state_from_board
-from envs.battlesnake.settings import MAP_IDS, RULESETS, Settings
-from envs.battlesnake.state import ALIVE, FULL_HEALTH, MAX_SIDE, MAX_SNAKES, MIN_SIDE, State
-from envs.errors import InvalidStateError, ProcsnakeError
+from envs.battlesnake.plain import board_from_state, place_hazards, state_from_board
+from envs.battlesnake.settings import MAP_IDS, RULESETS, Settings, within_limits
+from envs.battlesnake.state import ALIVE, FULL_HEALTH, MAX_LAYERS, MAX_SIDE, MAX_SNAKES, MIN_SIDE, State
+from envs.common.errors import InvalidStateError, ProcsnakeError
+
+log = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_MS = 500
-_MAX_TEXT, _MAX_TURN, _MAX_LAYERS = 256, 1 << 30, 64
+MOST_SIDE = 1 << 16
+NO_LOOK = {"color": "#888888", "head": "default", "tail": "default"}
+"""The `customizations` of a snake that chose none."""
+_MAX_TEXT, _MAX_TURN, _MAX_TIMEOUT = 256, 1 << 30, 1 << 31
+
+_POINT = itemgetter("x", "y")
+
+_told: set[str] = set()
 
 
 class WebhookError(ProcsnakeError):
-    """A request body that is no move request. The message names the field."""
+    """A request body isn't a move request. The message names the field."""
+
+
+class UnheldBoardError(WebhookError):
+    """A valid request is about a board that the engine can't hold: sides outside 3..25, or more than 16 living snakes.
+
+    The error carries what `envs.battlesnake.plain_safety` needs to answer nevertheless: `board` (the plain dict of
+    `envs.battlesnake.plain`, without hazards), `hazards` (layers by point), `you` (our place in the list of snakes) and
+    `settings` (the rules).
+    """
+
+    def __init__(
+        self, message: str, *, board: dict[str, Any], hazards: Mapping[tuple[int, int], int], you: int, settings: Settings
+    ) -> None:
+        super().__init__(message)
+        self.board, self.hazards, self.you, self.settings = board, hazards, you, settings
+
+
+class StackedHazards(list[Any]):
+    """`board.hazards` with each entry once: `layers[n]` tells how often entry n was in the request."""
+
+    def __init__(self, entries: Sequence[Any], layers: Sequence[int]) -> None:
+        super().__init__(entries)
+        self.layers = layers
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One request, read: a state of one board in which slot `you` is ours."""
+    """A request that was read: a state of one board, in which slot `you` is ours."""
 
     state: State
     you: int
@@ -44,10 +83,15 @@ class Turn:
 
 
 def read_move_request(data: Any) -> Turn:
-    """Read the body of `/start`, `/move` or `/end`. Raises `WebhookError` naming the first field that can't be."""
+    """Read the body of `/start`, `/move` or `/end`.
+
+    Raises `WebhookError`, which names the first field that is wrong, and `UnheldBoardError` for a board that an official game
+    can have but the engine can't hold. A setting never raises: a value that `Settings` doesn't take is read as the nearest
+    that it takes, and logged once.
+    """
     body = _mapping(data, "body")
     game, board, you = (_mapping(body.get(key), key) for key in ("game", "board", "you"))
-    width, height = (_integer(board, "board", side, MIN_SIDE, MAX_SIDE) for side in ("width", "height"))
+    width, height = (_integer(board, "board", side, 1, MOST_SIDE) for side in ("width", "height"))
     your_id = _text(you, "you", "id")
     snakes = _read_snakes(board, you, your_id, width, height)
     plain = {
@@ -56,10 +100,17 @@ def read_move_request(data: Any) -> Turn:
         "height": height,
         "snakes": snakes,
         "food": [p for p in _points(board, "board", "food", width * height) if _on_board(p, width, height)],
-        "hazards": _points(board, "board", "hazards", width * height * _MAX_LAYERS),
     }
+    hazards, settings = _read_hazards(board, width, height), read_settings(game)
+    place = next(i for i, s in enumerate(snakes) if s["id"] == your_id)
+    if not MIN_SIDE <= width <= MAX_SIDE or not MIN_SIDE <= height <= MAX_SIDE or len(snakes) > MAX_SNAKES:
+        what = f"is {width}x{height} with {len(snakes)} living snakes"
+        held = f"sides of {MIN_SIDE} to {MAX_SIDE} and {MAX_SNAKES} snakes are played"
+        _tell_once("board", f"{what}; {held}, elsewhere the answer is the safest move")
+        raise UnheldBoardError(f"board {what}; {held}", board=plain, hazards=hazards, you=place, settings=settings)
     try:
-        state = state_from_board(plain, settings=read_settings(game))
+        state = state_from_board(plain, settings=settings)
+        place_hazards(state, hazards)
     except InvalidStateError as error:
         raise WebhookError(f"board: {error}") from error
     game_id = _text(game, "game", "id")
@@ -67,23 +118,43 @@ def read_move_request(data: Any) -> Turn:
     state.arrays.key[0] = rng.combine(0, zlib.crc32(game_id.encode("utf-8", "surrogatepass")))
     return Turn(
         state=state,
-        you=next(i for i, s in enumerate(snakes) if s["id"] == your_id),
+        you=place,
         game_id=game_id,
-        timeout_ms=_integer(game, "game", "timeout", 0, 1 << 31, default=0) or DEFAULT_TIMEOUT_MS,
+        timeout_ms=_setting(game, "game", "timeout", 0, lambda value: min(max(value, 0), _MAX_TIMEOUT)) or DEFAULT_TIMEOUT_MS,
         ids=[s["id"] for s in snakes],
         names=[s["name"] for s in snakes],
     )
+
+
+def read_end_request(data: Any) -> Turn | None:
+    """Read the body of `/end`, where `you` may be dead. The turn is then that of the first living snake; None if none lives.
+
+    Raises what `read_move_request` raises.
+    """
+    body = _mapping(data, "body")
+    board = _mapping(body.get("board"), "board")
+    width, height = (_integer(board, "board", side, 1, MOST_SIDE) for side in ("width", "height"))
+    for n, entry in enumerate(_listed_snakes(board)):
+        snake = _mapping(entry, f"board.snakes[{n}]")
+        if _read_snake(snake, f"board.snakes[{n}]", width, height) is not None:
+            return read_move_request({**body, "you": snake})
+    return None
+
+
+def _listed_snakes(board: Mapping[str, Any]) -> list[Any]:
+    listed = board.get("snakes")
+    if not isinstance(listed, list):
+        raise WebhookError(f"board.snakes is {type(listed).__name__}; expected a list")
+    if len(listed) > 4 * MAX_SNAKES:
+        raise WebhookError(f"board.snakes has {len(listed)} entries; at most {MAX_SNAKES} snakes can live")
+    return listed
 
 
 def _read_snakes(
     board: Mapping[str, Any], you: Mapping[str, Any], your_id: str, width: int, height: int
 ) -> list[dict[str, Any]]:
     """The living, with `you` taken from `you` alone, in the order of the list; you come last if it leaves you out."""
-    listed = board.get("snakes")
-    if not isinstance(listed, list):
-        raise WebhookError(f"board.snakes is {type(listed).__name__}; expected a list")
-    if len(listed) > 4 * MAX_SNAKES:
-        raise WebhookError(f"board.snakes has {len(listed)} entries; at most {MAX_SNAKES} snakes can live")
+    listed = _listed_snakes(board)
     own = _read_snake(you, "you", width, height)
     if own is None:
         raise WebhookError("you is dead or off the board; only living snakes are asked for a move")
@@ -96,39 +167,134 @@ def _read_snakes(
             snakes.append(read)
     if own not in snakes:
         snakes.append(own)
-    if len(snakes) > MAX_SNAKES:
-        raise WebhookError(f"board.snakes has {len(snakes)} living entries; at most {MAX_SNAKES} are played")
     return snakes
 
 
 def _read_snake(snake: Mapping[str, Any], name: str, width: int, height: int) -> dict[str, Any] | None:
     """The snake as a plain dict, or None if it is dead: without health or body, or with a part off the board."""
-    body = _points(snake, name, "body", width * height + 3)
+    body = _read_body(snake, name, width * height + 3)
     health = _integer(snake, name, "health", 0, FULL_HEALTH)
-    identity = {"id": _text(snake, name, "id"), "name": _text(snake, name, "name", default="")}
-    if health == 0 or not body or not all(_on_board(p, width, height) for p in body):
+    identity = {"id": _text(snake, name, "id"), "name": _name(snake)}
+    cells = set(map(_POINT, body))
+    if health == 0 or not body or not all(0 <= x < width and 0 <= y < height for x, y in cells):
         return None
     return {**identity, "health": health, "body": body}
 
 
-def read_settings(game: Mapping[str, Any]) -> Settings:
-    """The rules in a `game` object; what the engine doesn't say, or what is none, is as in a standard game.
+def _read_body(snake: Mapping[str, Any], name: str, most: int) -> list[dict[str, int]]:
+    """The body's points, `most` at most: a longer one is that of a maze, where all entries behind the neck lie on one cell."""
+    entries = snake.get("body")
+    if isinstance(entries, list) and len(entries) > most and entries.count(entries[-1]) >= len(entries) - most:
+        snake = {"body": entries[:most]}
+    return _points(snake, name, "body", most)
 
-    Raises `WebhookError` naming the field for numbers out of range.
+
+def _name(snake: Mapping[str, Any]) -> str:
+    """No move depends on it, so none is refused for it."""
+    name = snake.get("name")
+    return name[:_MAX_TEXT] if isinstance(name, str) else ""
+
+
+def read_settings(game: Mapping[str, Any], *, strict: bool = False) -> Settings:
+    """Return the rules in a `game` object. Settings that are missing are as in a standard game.
+
+    The official program takes any integer. It is read as the nearest that `Settings` takes, which plays the same game. A
+    setting that is no integer counts as missing and is logged once, because a move must not fail for it; with `strict` it
+    raises `WebhookError`, which names the field.
     """
-    ruleset = _mapping(game.get("ruleset") or {}, "game.ruleset")
-    given = _mapping(ruleset.get("settings") or {}, "game.ruleset.settings")
-    royale = _mapping(given.get("royale") or {}, "game.ruleset.settings.royale")
+    ruleset = _object(game.get("ruleset"))
+    given = _object(ruleset.get("settings"))
     name, map_name = ruleset.get("name"), game.get("map")
+    is_royale = name == "royale"
     where = "game.ruleset.settings"
+
+    def number(parent: Mapping[str, Any], key: str, field_name: str, default: int) -> int:
+        return _setting(parent, where, key, default, partial(within_limits, field_name), strict=strict)
+
     return Settings(
         ruleset=name if isinstance(name, str) and name in RULESETS else "standard",
         map=map_name if isinstance(map_name, str) and map_name in MAP_IDS else "standard",
-        food_spawn_chance=_integer(given, where, "foodSpawnChance", 0, 100, default=15),
-        minimum_food=_integer(given, where, "minimumFood", 0, 625, default=1),
-        hazard_damage=_integer(given, where, "hazardDamagePerTurn", -1000, 1000, default=14),
-        shrink_every_n_turns=max(1, _integer(royale, f"{where}.royale", "shrinkEveryNTurns", 0, 1 << 30, default=25)),
+        food_spawn_chance=number(given, "foodSpawnChance", "food_spawn_chance", 15),
+        minimum_food=number(given, "minimumFood", "minimum_food", 1),
+        hazard_damage=number(given, "hazardDamagePerTurn", "hazard_damage", 14),
+        # The official royale refuses periods below 1, so that no such game is played.
+        shrink_every_n_turns=max(
+            int(is_royale), number(_object(given.get("royale")), "shrinkEveryNTurns", "shrink_every_n_turns", 25)
+        ),
     )
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _setting(
+    parent: Mapping[str, Any], where: str, key: str, default: int, nearest: Callable[[int], int], *, strict: bool = False
+) -> int:
+    """An integer as it is played; what is another is logged once."""
+    value = parent.get(key)
+    if value is None:
+        return default
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    if strict and not is_integer:
+        raise WebhookError(f"{where}.{key} is {reprlib.repr(value)[:40]}; expected an integer")
+    played = nearest(value) if is_integer else default
+    if played != value:
+        _tell_once(f"{where}.{key}", f"is {reprlib.repr(value)[:40]}; read as {played}")
+    return played
+
+
+def _read_hazards(board: Mapping[str, Any], width: int, height: int) -> dict[tuple[int, int], int]:
+    """Layers by point. What lies beyond `most_hazards`, or beyond `MAX_LAYERS` on a point, is left out: no game has it."""
+    entries = board.get("hazards") or []
+    if not isinstance(entries, list):
+        raise WebhookError(f"board.hazards is {type(entries).__name__}; expected a list")
+    left = iter(entries)
+    try:
+        points = list(map(_POINT, left))
+    except (TypeError, KeyError):
+        place = len(entries) - length_hint(left) - 1
+        raise WebhookError(
+            f"board.hazards[{place}] is {reprlib.repr(entries[place])[:40]}; expected integers x and y"
+        ) from None
+    try:
+        distinct = set(points)
+    except TypeError:
+        place = next(place for place, point in enumerate(points) if not all(type(number) is int for number in point))
+        raise WebhookError(
+            f"board.hazards[{place}] is {reprlib.repr(entries[place])[:40]}; expected integers x and y"
+        ) from None
+    for x, y in distinct:
+        if type(x) is not int or type(y) is not int:
+            raise WebhookError(f"board.hazards holds a point {reprlib.repr((x, y))[:40]}; expected integers")
+    stacks = zip(points, entries.layers, strict=True) if isinstance(entries, StackedHazards) else Counter(points).items()
+    most = room = most_hazards(width, height)
+    held: Counter[tuple[int, int]] = Counter()
+    for point, layers in stacks:
+        held[point] += min(layers, room)
+        room -= min(layers, room)
+    if not room:
+        _tell_once("board.hazards", f"has more than {most - 1} entries; the first {most} are read")
+    return {point: min(layers, MAX_LAYERS) for point, layers in held.items()}
+
+
+def most_hazards(width: int, height: int) -> int:
+    """Return the most hazard entries that an official game can show, including those above the board.
+
+    Only snail_mode stacks many layers: in each turn a tail leaves one stack as high as its snake is long (n at most), and each
+    stack melts by one layer per turn. So at worst the stacks on the board are n, n - 1, ... 1 layers high, and the memory above
+    the board adds the lengths of the living snakes. Several snakes share the cells that one would have, so their sum of squares
+    is smaller.
+    """
+    longest = width * height + 3
+    return longest * (longest + 1) // 2 + longest
+
+
+def _tell_once(field_name: str, what: str) -> None:
+    """Log what was read in another sense than it was sent, once per field: each turn of a game brings it again."""
+    if field_name not in _told:
+        _told.add(field_name)
+        log.warning("%s %s (said once)", field_name, what)
 
 
 def _mapping(value: Any, name: str) -> Mapping[str, Any]:
@@ -142,7 +308,7 @@ def _integer(parent: Mapping[str, Any], name: str, key: str, low: int, high: int
     if value is None and default is not None:
         return default
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        shown = repr(value)[:40]
+        shown = reprlib.repr(value)[:40]
         raise WebhookError(f"{name}.{key} is {shown}; expected an integer from {low} to {high}")
     return value
 
@@ -150,7 +316,7 @@ def _integer(parent: Mapping[str, Any], name: str, key: str, low: int, high: int
 def _text(parent: Mapping[str, Any], name: str, key: str, *, default: str | None = None) -> str:
     value = parent.get(key, default)
     if not isinstance(value, str) or len(value) > _MAX_TEXT:
-        raise WebhookError(f"{name}.{key} is {repr(value)[:40]}; expected a text of at most {_MAX_TEXT} characters")
+        raise WebhookError(f"{name}.{key} is {reprlib.repr(value)[:40]}; expected a text of at most {_MAX_TEXT} characters")
     return value
 
 
@@ -158,11 +324,15 @@ def _points(parent: Mapping[str, Any], name: str, key: str, most: int) -> list[d
     values = parent.get(key) or []
     if not isinstance(values, list) or len(values) > most:
         raise WebhookError(f"{name}.{key} is no list of at most {most} points")
-    points = []
+    with suppress(KeyError, TypeError):
+        if set(map(type, chain.from_iterable(pairs := list(map(_POINT, values))))) <= {int}:
+            if all(-MOST_SIDE <= number <= 2 * MOST_SIDE for number in chain.from_iterable(set(pairs))):
+                return [{"x": x, "y": y} for x, y in pairs]
+    points = []  # Something is wrong: find out where.
     for n, value in enumerate(values):
         where = f"{name}.{key}[{n}]"
         point = _mapping(value, where)
-        points.append({axis: _integer(point, where, axis, -MAX_SIDE, 2 * MAX_SIDE) for axis in ("x", "y")})
+        points.append({axis: _integer(point, where, axis, -MOST_SIDE, 2 * MOST_SIDE) for axis in ("x", "y")})
     return points
 
 
@@ -171,7 +341,7 @@ def _on_board(point: Mapping[str, int], width: int, height: int) -> bool:
 
 
 def game_object(settings: Settings, game_id: str, *, timeout_ms: int = DEFAULT_TIMEOUT_MS, source: str = "") -> dict[str, Any]:
-    """The `game` of a request, as the official command line sends it."""
+    """Return the `game` object of a request, as the official command line sends it."""
     return {
         "id": game_id,
         "ruleset": {
@@ -209,12 +379,13 @@ def move_request(
     latencies: Sequence[str] | None = None,
     customizations: Sequence[Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
-    """The request that snake `you` gets for a board: the living in slot order, food and hazards sorted by x then y.
+    """Return the request that snake `you` gets for a board. It lists living snakes by slot, and food and hazards by x, then y.
 
-    `ids`, `names`, `latencies` (milliseconds as text) and `customizations` go by slot. A dead `you` is shown as it died.
+    `ids`, `names`, `latencies` (milliseconds as text) and `customizations` have one entry per slot. A dead `you` is shown as it
+    died.
     """
     plain = board_from_state(state, board, ids)
-    looks = customizations or [{"color": "#888888", "head": "default", "tail": "default"}] * len(ids)
+    looks = customizations or [NO_LOOK] * len(ids)
 
     def snake_object(snake: Mapping[str, Any]) -> dict[str, Any]:
         slot = ids.index(snake["id"])

@@ -1,4 +1,4 @@
-"""Procgen's sixteen games behind the interface of all worlds."""
+"""Procgen's sixteen games, with the interface that all worlds have."""
 
 from envs.procgen.games import GAMES, MODES
 from envs.procgen.levels import Levels, require_disjoint

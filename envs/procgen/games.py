@@ -9,7 +9,7 @@ import sys
 import warnings
 from types import ModuleType
 
-from envs.errors import ConfigError, MissingDependencyError, UnknownNameError
+from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
 
 GAMES = (
     "bigfish", "bossfight", "caveflyer", "chaser", "climber", "coinrun", "dodgeball", "fruitbot",
@@ -23,13 +23,13 @@ MODES: dict[str, tuple[str, ...]] = {
     "memory": ("caveflyer", "dodgeball", "heist", "jumper", "maze", "miner"),
     "exploration": ("caveflyer", "climber", "coinrun", "heist", "jumper", "leaper", "maze", "ninja"),
 }
-"""From distribution mode to the games that have it; the library itself ends the process over any other pair."""
+"""The games that have each distribution mode. For any other pair the library ends the process."""
 
 _PACKAGES = {"libGL.so.1": "apt-get install libgl1", "libglib-2.0.so.0": "apt-get install libglib2.0-0"}
 
 
 def check_mode(game: str, mode: str) -> None:
-    """Raises `UnknownNameError` for a game or mode that doesn't exist, `ConfigError` for a mode that the game lacks."""
+    """Raise `UnknownNameError` for a game or mode that doesn't exist, and `ConfigError` for a mode that the game lacks."""
     if game not in GAMES:
         raise UnknownNameError("Procgen game", game, GAMES)
     if mode not in MODES:
@@ -40,7 +40,7 @@ def check_mode(game: str, mode: str) -> None:
 
 
 def load_library() -> ModuleType:
-    """The module `procgen`. Raises `MissingDependencyError` where it isn't installed."""
+    """Import and return the module `procgen`. Raises `MissingDependencyError` where it isn't installed."""
     if "procgen" not in sys.modules:
         # It imports the old gym, which warns and prints that it is old.
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
@@ -49,13 +49,13 @@ def load_library() -> ModuleType:
                 import procgen  # noqa: F401
             except ImportError as error:
                 raise MissingDependencyError(
-                    f"the package procgen ({error})", feature="Procgen", install="pip install 'procsnake[procgen]'"
+                    f"the package procgen ({error})", feature="Procgen", install=pip_install("procsnake[procgen]")
                 ) from error
     return sys.modules["procgen"]
 
 
 def missing_system_library(error: OSError) -> MissingDependencyError:
-    """What to install, when the dynamic linker can't load the games."""
+    """Return an error that says what to install when the dynamic linker can't load the games."""
     found = re.search(r"(lib[\w.+-]+\.so[.\d]*): cannot open", str(error))
     name = found[1] if found else str(error)
     install = _PACKAGES.get(name, f"the system package that holds {name} (apt-file search {name})")

@@ -1,4 +1,4 @@
-"""`gymnasium.make("procsnake/procgen-coinrun-v0")`: one game of Procgen."""
+"""The environments `gymnasium.make("procsnake/procgen-coinrun-v0")` and so on: one game of Procgen."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from envs.errors import InvalidActionError
+from envs.common.errors import InvalidActionError
 from envs.procgen.vector_env import ProcgenVectorEnv
 
 
 class ProcgenEnv(gymnasium.Env[np.ndarray, int]):
-    """One game; options, observation, action and reward are those of `ProcgenVectorEnv`.
+    """One game of Procgen. Options, observations, actions and rewards are those of `ProcgenVectorEnv`.
 
-    * `reset(seed=…)` begins the sequence of levels anew, `reset()` in the midst of an episode begins the next level.
-    * The observation of a terminal step is the last picture of the ended episode, never the next level's first.
-    * `info`: `level` (its seed); at the end also `level_complete`.
-    * `render_mode="rgb_array"`: uint8 (512, 512, 3).
+    * `reset(seed=…)` begins the sequence of levels anew. `reset()` in the middle of an episode begins the next level.
+    * The observation of a terminal step is the last picture of the ended episode, never the next level's first one.
+    * `info` has `level` (its seed), and at the end also `level_complete`.
+    * With `render_mode="rgb_array"`, `render` returns uint8 (512, 512, 3).
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 15}
@@ -26,7 +26,7 @@ class ProcgenEnv(gymnasium.Env[np.ndarray, int]):
         self._batch = ProcgenVectorEnv(game, **{**options, "num_games": 1})
         self.render_mode = self._batch.render_mode
         self.observation_space = self._batch.single_observation_space
-        self.action_space = self._batch.single_action_space  # type: ignore[assignment]
+        self.action_space = self._batch.single_action_space
         self._running = False
         self._fresh = False
         self._picture: np.ndarray | None = None
@@ -66,5 +66,5 @@ class ProcgenEnv(gymnasium.Env[np.ndarray, int]):
 
 
 def make_batch(num_envs: int, game: str, **options: Any) -> ProcgenVectorEnv:
-    """For `gymnasium.make_vec`, which says `num_envs`."""
+    """Make a batch of games for `gymnasium.make_vec`, which calls their number `num_envs`."""
     return ProcgenVectorEnv(game, num_games=num_envs, **options)

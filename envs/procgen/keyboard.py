@@ -1,10 +1,11 @@
-"""Procgen by hand, in a window."""
+"""Lets a person play Procgen in a window."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from envs.errors import MissingDependencyError
+from envs.common.command_line import shell_command
+from envs.common.errors import MissingDependencyError
 from envs.procgen.vector_env import ProcgenVectorEnv
 
 KEYS = "arrow keys move; D, A, W, S, Q, E: what the game has beside (most shoot with D); O: figures; Escape or closing it ends"
@@ -12,10 +13,10 @@ _SIZE, _STEPS_PER_SECOND = 768, 15
 
 
 def play(game: str, *, seed: int | None = None, **options: Any) -> None:
-    """Open a window, let a person play `game` until it is closed, and print what came of it; options as `ProcgenVectorEnv`'s.
+    """Open a window, let a person play `game` until the window is closed, and print the results.
 
-    Which keys are which action is the library's own choice. Raises `MissingDependencyError` where there is no screen to open
-    a window on, and as `ProcgenVectorEnv` does.
+    `options` are those of `ProcgenVectorEnv`. The library decides which key is which action. Raises `MissingDependencyError`
+    where there is no screen to open a window on, and whatever `ProcgenVectorEnv` raises.
     """
     world = ProcgenVectorEnv(game, num_games=1, render_mode="rgb_array", **options)
     try:
@@ -34,7 +35,8 @@ def _open_window(world: ProcgenVectorEnv) -> Any:
         """Counts what was played."""
 
         def __init__(self) -> None:
-            self.steps, self.returns = 0, []
+            self.steps = 0
+            self.returns: list[float] = []
             super().__init__(world.native, info_key="rgb", width=_SIZE, height=_SIZE, tps=_STEPS_PER_SECOND)
 
         def _act(self, action: Any) -> Any:
@@ -47,5 +49,5 @@ def _open_window(world: ProcgenVectorEnv) -> Any:
     try:
         return Window()
     except Exception as error:  # of three libraries, without a common class
-        install = "it on a machine with a desktop, or xvfb-run -a procsnake play …"
+        install = f"it on a machine with a desktop, or xvfb-run -a {shell_command('play', 'procgen/coinrun', '--human')}"
         raise MissingDependencyError(f"a screen ({error})", feature="Playing by hand", install=install) from error

@@ -1,26 +1,26 @@
-"""Which levels a game draws from. A level is its seed, 0..2^31-2; the same seed and options give the same level."""
+"""The levels that a game draws from. A level is a seed, 0..2^31-2; the same seed and options give the same level."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 
 NUM_SEEDS = 2**31 - 1
-"""Levels there are."""
+"""The number of levels that exist."""
 
 
 class Levels(NamedTuple):
-    """Levels `start` … `start + num - 1`."""
+    """The levels from `start` to `start + num - 1`."""
 
     start: int
     num: int
 
     @classmethod
     def parse(cls, text: str) -> Levels:
-        """Read `"all"`, `"train:N"` (the first N), `"test:N"` (all but the first N) or `"start:num"`.
+        """Read `"all"`, `"train:N"` (the first N levels), `"test:N"` (all but the first N) or `"start:num"`.
 
-        Raises `ConfigError` for anything else and for levels that don't exist.
+        Raises `ConfigError` for anything else, and for levels that don't exist.
         """
         start, _, num = str(text).partition(":")
         if text == "all":
@@ -34,16 +34,17 @@ class Levels(NamedTuple):
         return levels
 
     def native(self) -> dict[str, int]:
-        """The library's own options; its num_levels of 0 stands for all."""
+        """Return the library's own options. There a `num_levels` of 0 stands for all levels."""
         if self.num == NUM_SEEDS:
             return {"num_levels": 0, "start_level": 0}
         return {"num_levels": self.num, "start_level": self.start}
 
 
 def require_disjoint(train: str, test: str) -> None:
-    """Raises `ConfigError` if `test` has levels that were trained on.
+    """Raise `ConfigError` if `test` has levels that are in `train`.
 
-    `"all"` passes as the test of a subset, as in the benchmark's protocol: one of 2^31 levels is hardly ever a trained one.
+    `"all"` is accepted as the test of a subset, as in the benchmark's protocol: one of 2^31 levels is hardly ever a trained
+    one.
     """
     trained, tested = Levels.parse(train), Levels.parse(test)
     if tested.num == NUM_SEEDS and trained.num < NUM_SEEDS:

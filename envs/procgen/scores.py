@@ -1,4 +1,4 @@
-"""What a return is worth: normalised scores, and published ones."""
+"""Normalised scores, which make the returns of different games comparable, and published returns."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 
 
 class Range(NamedTuple):
-    """Returns of an agent that sees nothing, and the highest there is."""
+    """The return of an agent that sees nothing, and the highest possible return."""
 
     blind: float
     highest: float
@@ -32,11 +32,11 @@ HARD = {
 PRIVATE = {
     "caterpillar": Range(8.25, 24), "gemjourney": Range(1.1, 16), "hovercraft": Range(0.2, 18), "safezone": Range(0.2, 10),
 }  # fmt: skip
-"""The competition's own games (easy); the library doesn't have them."""
+"""The competition's own games in easy mode. The library doesn't have them."""
 
 
 class PublishedPPO(NamedTuple):
-    """Returns of OpenAI's PPO, easy, by their logs of 3 runs: trained on all levels, or on 200 and measured on others."""
+    """Returns of OpenAI's PPO in easy mode, by logs of 3 runs: trained on all levels, or on 200 and measured on others."""
 
     all_8m: float
     unseen_8m: float
@@ -55,13 +55,13 @@ PPO = {
     "plunder": PublishedPPO(7.1, 4.8, 14.6, 4.6), "starpilot": PublishedPPO(27.5, 18.4, 33.0, 23.8),
 }  # fmt: skip
 LARS_8M_ALL = {"bigfish": 26.3, "chaser": 10.8, "coinrun": 9.26, "miner": 9.78, "plunder": 7.45, "starpilot": 61.9}
-"""LARS's entry to the 2020 competition after 8 M steps on all levels, easy, where its log says."""
+"""Returns of LARS's entry to the 2020 competition after 8 M steps on all levels in easy mode, for the games in its log."""
 
 
 def normalised(returns: np.ndarray | float, game: str, distribution_mode: str = "easy") -> np.ndarray:
-    """(R - R_blind) / (R_max - R_blind), not clipped: 0 is blind, 1 the best there is.
+    """Return (R - R_blind) / (R_max - R_blind), not clipped: 0 is as good as a blind agent, 1 is the best possible.
 
-    Raises `UnknownNameError` for a game without constants, `ConfigError` for a mode without them.
+    Raises `UnknownNameError` for a game without constants, and `ConfigError` for a mode without them.
     """
     if distribution_mode not in ("easy", "hard"):
         raise ConfigError(f"there are no constants to normalise {distribution_mode!r} by, only for easy and hard")

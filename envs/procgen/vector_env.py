@@ -1,4 +1,4 @@
-"""Many games of Procgen a call, on the library's own C++ batch, as a Gymnasium vector environment and as `BatchEnv`."""
+"""Many games of Procgen that one call advances, as a Gymnasium vector environment and `BatchEnv` on the library's C++ batch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from envs.api import BatchEnv
-from envs.errors import ConfigError, InvalidActionError, InvalidStateError, UnknownNameError
+from envs.api import BatchEnv, Evaluation
+from envs.common.errors import ConfigError, InvalidActionError, InvalidStateError, UnknownNameError
 from envs.procgen.games import check_mode, load_library, missing_system_library
 from envs.procgen.levels import NUM_SEEDS, Levels
 
@@ -32,38 +32,41 @@ _RESTART = -1
 
 
 class GameState(NamedTuple):
-    """One game in the midst of an episode, for `ProcgenVectorEnv.set_state`."""
+    """The state of one game in the middle of an episode, for `ProcgenVectorEnv.set_state`."""
 
     native: bytes
-    """As the library writes it."""
+    """The state as the library writes it."""
     episode_return: float
     episode_length: int
 
 
 class ProcgenVectorEnv(BatchEnv):
-    """`num_games` games of `game`; a row is a game.
+    """`num_games` games of `game`, with one row per game (Cobbe et al. 2020, arXiv 1912.01588).
 
-    * Observation: uint8 (64, 64, 3), RGB. Action: 0..14, the library's. No action mask; every row is always valid.
-    * Reward: the game's. An episode terminates when the library says so, which includes its time limit (1000 steps in most
-      games): the benchmark counts that as an end like any other, and so the flags equal the raw library's. Never truncated.
-    * `final_observations`: the last picture of the ended episode, in which its last action was chosen. The library draws no
-      picture after that action: it builds the next level first.
-    * `levels`: `"all"`, `"train:N"`, `"test:N"`, `"start:num"` (see `Levels.parse`).
-    * `distribution_mode`: hard (the library's default), easy, and what `envs.procgen.MODES` lists for the game. In exploration
-      mode the level is fixed, and `levels` must be left at `"all"`.
+    * The observation is uint8 (64, 64, 3), RGB. Actions are the library's, 0..14. There is no action mask, and every row is
+      always valid.
+    * The reward is the game's. An episode terminates when the library says so. That includes its time limit (1000 steps in most
+      games), which the benchmark counts as an end like any other. Episodes are never truncated.
+    * `final_observations` has the last picture of the ended episode, in which its last action was chosen. The library draws no
+      picture after that action, because it builds the next level first.
+    * `levels` is `"all"`, `"train:N"`, `"test:N"` or `"start:num"` (see `Levels.parse`).
+    * `distribution_mode` is hard (the library's default), easy, or another that `envs.procgen.MODES` lists for the game. In
+      exploration mode the level is fixed, and `levels` must stay at `"all"`.
     * The library's switches keep their names and defaults: `center_agent`, `use_backgrounds`, `use_monochrome_assets`,
-      `restrict_themes`, `use_generated_assets`, `paint_vel_info`, `use_sequential_levels`; so does `debug_mode`.
-    * `num_threads`: 0 (default) plays in the calling thread, which costs least; results don't depend on it.
+      `restrict_themes`, `use_generated_assets`, `paint_vel_info`, `use_sequential_levels`, and `debug_mode`.
+    * `num_threads` is 0 by default: games are played in the calling thread, which costs least. Results don't depend on it.
     * `restart(seed)` equals a new library batch with `rand_seed=seed` (below 2^31; larger seeds are hashed). `restart()` ends
-      all running episodes and goes on with the next levels; nothing of them is in `drain_episodes`.
-    * `drain_episodes` adds `level` int32 (its seed) and `level_complete` bool.
-    * `render_mode="rgb_array"`: `render()` gives a uint8 (512, 512, 3) picture of each game.
+      all running episodes, which `drain_episodes` then doesn't report, and continues with the next levels.
+    * `seed` is that of the first `restart` without one.
+    * `drain_episodes` also has `level` int32 (its seed) and `level_complete` bool.
+    * With `render_mode="rgb_array"`, `render()` returns a uint8 (512, 512, 3) picture of each game.
 
-    Raises `UnknownNameError` and `ConfigError` for a game, mode or option that doesn't exist, `MissingDependencyError` if the
-    library or a system library that it needs isn't there. Source: Cobbe et al. 2020, arXiv 1912.01588.
+    Raises `UnknownNameError` or `ConfigError` for a game, mode or option that doesn't exist, and `MissingDependencyError` if
+    the library, or a system library that it needs, is missing.
     """
 
     metadata = {**BatchEnv.metadata, "render_modes": ["rgb_array"], "render_fps": 15}
+    evaluation: Evaluation = "levels"
 
     def __init__(
         self,
@@ -170,7 +173,7 @@ class ProcgenVectorEnv(BatchEnv):
         return {name: np.concatenate([part[name] for part in parts]) for name in _NONE}
 
     def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
-        """The columns of `drain_episodes` by row, for Gymnasium's `info["final_info"]`."""
+        """Return the columns of `drain_episodes` for Gymnasium's `info["final_info"]`, with one entry per row."""
         info: dict[str, np.ndarray] = {}
         for name, column in self._columns[-1].items():
             info[name] = np.zeros(self.num_envs, column.dtype)
@@ -180,16 +183,16 @@ class ProcgenVectorEnv(BatchEnv):
 
     @property
     def native(self) -> Any:
-        """The library's own `ProcgenGym3Env`, for what only it can do; another one after each `restart(seed)`."""
+        """The library's own `ProcgenGym3Env`, for what only it can do. Each `restart(seed)` makes a new one."""
         return self._native
 
     @property
     def level_seeds(self) -> np.ndarray:
-        """int32 (R,): the level that each game plays now."""
+        """The level that each game plays now, int32 (R,)."""
         return self._facts["level_seed"].copy()
 
     def get_state(self, rows: Iterable[int] | None = None) -> list[GameState]:
-        """The games of `rows` (default: all) as they stand. The same actions from a state on give the same episode."""
+        """Return the states of the games of `rows` (default: all). From a state on, the same actions give the same episode."""
         chosen = range(self.num_envs) if rows is None else rows
         return [GameState(self._native_state(row), float(self._returns[row]), int(self._lengths[row])) for row in chosen]
 
@@ -198,9 +201,9 @@ class ProcgenVectorEnv(BatchEnv):
         return bytes(self._native._ffi.buffer(self._state_buffer, length))
 
     def set_state(self, states: list[GameState]) -> None:
-        """Put the games where `get_state` found them, in this or another batch of the same game and options.
+        """Put the games back into states that `get_state` returned, from this or another batch of the same game and options.
 
-        Raises `InvalidStateError` if their number is wrong or one isn't a state of this game.
+        Raises `InvalidStateError` if their number is wrong, or if one isn't a state of this game.
         """
         if len(states) != self.num_envs:
             raise InvalidStateError(f"states: {len(states)} of them for {self.num_envs} games")
@@ -215,9 +218,13 @@ class ProcgenVectorEnv(BatchEnv):
         self._returns[:] = [state.episode_return for state in states]
         self._lengths[:] = [state.episode_length for state in states]
 
-    def render(self) -> tuple[np.ndarray, ...] | None:
-        """A picture uint8 (512, 512, 3) of each game, or None without `render_mode`."""
+    def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
+        """Return a picture of each game, uint8 (512, 512, 3), or None without `render_mode`."""
         return tuple(self._facts["rgb"].copy()) if self.render_mode else None
+
+    def picture(self, game: int = 0) -> np.ndarray:
+        """The library's picture, 512 × 512, with `render_mode`, else the observation."""
+        return self._facts["rgb"][game].copy() if self.render_mode else super().picture(game)
 
     def close_extras(self, **kwargs: Any) -> None:
         if getattr(self, "_native", None) is not None:  # Gymnasium closes what a failed constructor left, too

@@ -1,20 +1,13 @@
-"""What is put around a batch of games: stacked frames, shaped rewards, repeated actions.
-
-Each acts on whole batches and is a `BatchEnv` itself. `drain_episodes` stays the world's own: returns are sums of the raw
-rewards, lengths are raw steps, whatever a wrapper does to what the trainer sees.
-"""
+"""Makes a game of Procgen with wrappers around it, and finds the game inside its wrappers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-from gymnasium.spaces import Box
-
 from envs.api import BatchEnv
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from envs.procgen.vector_env import ProcgenVectorEnv
+from envs.wrappers import ActionRepeat, FrameStack, ShapedRewards, layers
 
 NO_KEYS = 4
 """Procgen's action that presses nothing."""
@@ -29,181 +22,25 @@ def make_procgen(
     shape_rewards: bool = False,
     **options: Any,
 ) -> BatchEnv:
-    """`ProcgenVectorEnv(game, **options)` and what is asked for around it.
+    """Make `ProcgenVectorEnv(game, **options)` and put the wrappers around it that are asked for.
 
-    `action_repeat`: see `ActionRepeat`. `frame_stack`: the last so many frames; `gap_stack`: the first and the last of them
-    (see `FrameStack`). `shape_rewards`: see `ShapedRewards`. Raises `ConfigError` for both stacks at once, and as they do.
+    `action_repeat` plays each action several times (see `ActionRepeat`). `frame_stack` shows the last frames, and `gap_stack`
+    the first and last of them (see `FrameStack`). `shape_rewards` is for `ShapedRewards`. Raises `ConfigError` for both stacks
+    at once, and whatever the world and the wrappers raise.
     """
     if frame_stack is not None and gap_stack is not None:
         raise ConfigError(f"frame_stack is {frame_stack} and gap_stack {gap_stack}; only one of them can be set")
     world: BatchEnv = ProcgenVectorEnv(game, **options)
     if action_repeat != 1:
-        world = ActionRepeat(world, action_repeat)
+        world = ActionRepeat(world, action_repeat, idle=NO_KEYS)
     if frame_stack is not None or gap_stack is not None:
         world = FrameStack(world, frame_stack or gap_stack or 0, gap=gap_stack is not None)
     return ShapedRewards(world) if shape_rewards else world
 
 
-class BatchWrapper(BatchEnv):
-    """Hands everything on to `world`; its arrays are the world's own unless a subclass has others."""
-
-    def __init__(self, world: BatchEnv, *, observation_space: Box | None = None) -> None:
-        self.world = world
-        super().__init__(
-            num_games=world.num_games,
-            rows_per_game=world.rows_per_game,
-            observation_space=observation_space or world.single_observation_space,
-            action_space=world.single_action_space,
-        )
-        self.metadata, self.render_mode = world.metadata, world.render_mode
-        self.env_steps_per_advance = world.env_steps_per_advance
-
-    def restart(self, seed: int | None = None) -> None:
-        self.world.restart(seed)
-        self._take_over()
-
-    def advance(self, actions: np.ndarray) -> None:
-        self.world.advance(actions)
-        self._take_over()
-
-    def _take_over(self) -> None:
-        """Show the world's arrays. They may be other ones after a restart."""
-        world = self.world
-        self.observations, self.final_observations = world.observations, world.final_observations
-        self.valid, self.action_mask, self.rewards = world.valid, world.action_mask, world.rewards
-        self.terminated, self.truncated = world.terminated, world.truncated
-
-    def drain_episodes(self) -> dict[str, np.ndarray]:
-        return self.world.drain_episodes()
-
-    def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
-        return self.world.final_info(ended)
-
-    def render(self) -> Any:
-        return self.world.render()
-
-    def close_extras(self, **kwargs: Any) -> None:
-        if hasattr(self, "world"):  # Gymnasium closes what a failed constructor left, too
-            self.world.close(**kwargs)
-
-
-def layers(world: BatchEnv) -> Iterator[BatchEnv]:
-    """The world and what it is put around, from the outside in."""
-    yield world
-    if isinstance(world, BatchWrapper):
-        yield from layers(world.world)
-
-
 def innermost(world: BatchEnv) -> ProcgenVectorEnv:
-    """The games within all wrappers. Raises `ConfigError` if they aren't Procgen's."""
+    """Return the world inside all wrappers. Raises `ConfigError` if it isn't Procgen's."""
     *_, world = layers(world)
     if not isinstance(world, ProcgenVectorEnv):
         raise ConfigError(f"the world is a {type(world).__name__}; only games of Procgen have states and levels")
     return world
-
-
-class FrameStack(BatchWrapper):
-    """Observations (H, W, C · n): the last `num_frames` frames, oldest first; with `gap` only the oldest and the newest.
-
-    The gap form is LARS's of the 2020 competition: two frames cost little and show motion over num_frames - 1 steps. At the
-    begin of an episode its first frame stands for those before it. Raises `ConfigError` for fewer than two frames and for
-    observations that aren't pictures (H, W, C).
-    """
-
-    def __init__(self, world: BatchEnv, num_frames: int, *, gap: bool = False) -> None:
-        space = world.single_observation_space
-        if num_frames < 2:
-            raise ConfigError(f"a stack of {num_frames} frames shows no motion; it needs at least 2")
-        if not isinstance(space, Box) or len(space.shape) != 3:
-            raise ConfigError(f"frames can be stacked where observations are pictures (H, W, C), not {space}")
-        self._ages = (num_frames - 1, 0) if gap else tuple(range(num_frames - 1, -1, -1))
-        n = len(self._ages)
-        stacked = Box(np.tile(space.low, n), np.tile(space.high, n), dtype=space.dtype.type)  # type: ignore[type-var]
-        super().__init__(world, observation_space=stacked)
-        self._ring = np.zeros((num_frames, self.num_envs, *space.shape), space.dtype)
-        self._newest = 0
-
-    def restart(self, seed: int | None = None) -> None:
-        self.world.restart(seed)
-        self._ring[:] = self.world.observations
-        self._take_over()
-        self._stack(self.observations, slice(None))
-
-    def advance(self, actions: np.ndarray) -> None:
-        self.world.advance(actions)
-        self._take_over()
-        self._newest = (self._newest + 1) % len(self._ring)
-        ended = np.flatnonzero(self.terminated | self.truncated)
-        if len(ended):
-            self._ring[self._newest, ended] = self.world.final_observations[ended]
-            self._stack(self.final_observations, ended)
-            self._ring[:, ended] = self.world.observations[ended]
-        self._ring[self._newest] = self.world.observations
-        self._stack(self.observations, slice(None))
-
-    def _take_over(self) -> None:
-        own = self.observations, self.final_observations
-        super()._take_over()
-        self.observations, self.final_observations = own
-
-    def _stack(self, out: np.ndarray, rows: slice | np.ndarray) -> None:
-        channels = self._ring.shape[-1]
-        for place, age in enumerate(self._ages):
-            frame = self._ring[(self._newest - age) % len(self._ring)]
-            out[rows, ..., place * channels : (place + 1) * channels] = frame[rows]
-
-
-class ShapedRewards(BatchWrapper):
-    """Rewards sign(r) (√(|r| + 1) - 1) + 0.001 r: large ones count less than in proportion (Pohlen et al. 2018, 1805.11593)."""
-
-    def _take_over(self) -> None:
-        super()._take_over()
-        self.rewards = shaped(self.world.rewards)
-
-
-def shaped(rewards: np.ndarray) -> np.ndarray:
-    """float32, see `ShapedRewards`."""
-    return (np.sign(rewards) * (np.sqrt(np.abs(rewards) + 1) - 1) + 0.001 * rewards).astype(np.float32)
-
-
-class ActionRepeat(BatchWrapper):
-    """Plays each action `repeat` times and pays the sum of the rewards.
-
-    `raw_steps` counts the world's own steps of all games, as trainers' env steps do; their budgets count decisions. A row whose
-    episode ends on the way presses nothing (`idle`) for the rest of that step, and what the new episode pays there isn't seen.
-    """
-
-    def __init__(self, world: BatchEnv, repeat: int, *, idle: int = NO_KEYS) -> None:
-        if repeat < 1:
-            raise ConfigError(f"action_repeat is {repeat}; it must be at least 1")
-        super().__init__(world)
-        self.repeat, self.idle, self.raw_steps = repeat, idle, 0
-        self.env_steps_per_advance *= repeat
-        self._own = self.rewards, self.terminated, self.truncated, self.final_observations
-
-    def _take_over(self) -> None:
-        super()._take_over()
-        self.rewards, self.terminated, self.truncated, self.final_observations = self._own
-
-    def restart(self, seed: int | None = None) -> None:
-        self._clear()
-        super().restart(seed)
-
-    def advance(self, actions: np.ndarray) -> None:
-        actions = np.array(actions)
-        self._clear()
-        for _ in range(self.repeat):
-            world, running = self.world, ~(self.terminated | self.truncated)
-            world.advance(actions)
-            self.rewards += np.where(running, world.rewards, 0)
-            ended = running & (world.terminated | world.truncated)
-            self.terminated |= ended & world.terminated
-            self.truncated |= ended & world.truncated
-            self.final_observations[ended] = world.final_observations[ended]
-            actions[ended] = self.idle
-        self.raw_steps += self.env_steps_per_advance
-        self._take_over()
-
-    def _clear(self) -> None:
-        for array in self._own[:3]:
-            array[:] = 0

@@ -1,4 +1,4 @@
-"""The settings of PPO, DQN and APEX as those of Ray 0.8.6."""
+"""Translates the settings of PPO, DQN and APEX into those of Ray 0.8.6."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NO_LIMIT = 1.0e6
 
 @dataclass(frozen=True)
 class Scale:
-    """What a run is spread over."""
+    """The processes and games over which a run is spread."""
 
     workers: int
     games_a_worker: int
@@ -27,7 +27,7 @@ class Scale:
 
 
 def ppo(settings: Section, scale: Scale, notes: list[str]) -> dict[str, Any]:
-    """For the exported ProcsnakePPO."""
+    """Return the settings for the exported ProcsnakePPO."""
     num_steps, parts = settings.take("num_steps"), settings.take("num_minibatches")
     batch = scale.games * num_steps
     if batch % parts:
@@ -64,7 +64,7 @@ def ppo(settings: Section, scale: Scale, notes: list[str]) -> dict[str, Any]:
 
 
 def dqn(settings: Section, scale: Scale, notes: list[str]) -> dict[str, Any]:
-    """For Ray's own DQN, which plays on all workers between its updates."""
+    """Return the settings for Ray's own DQN, which plays on all workers between its updates."""
     batch, ratio = settings.take("train_batch_size"), float(settings.take("replay_ratio"))
     updates = settings.take("target_update_freq")
     return {
@@ -78,7 +78,7 @@ def dqn(settings: Section, scale: Scale, notes: list[str]) -> dict[str, Any]:
 
 
 def apex(settings: Section, scale: Scale, notes: list[str]) -> dict[str, Any]:
-    """For Ray's own APEX."""
+    """Return the settings for Ray's own APEX."""
     batch, ratio = settings.take("train_batch_size"), float(settings.take("replay_ratio"))
     pushes = settings.take("weight_push_freq")
     settings.require("epsilon_base", 0.4, "Ray 0.8.6 has the paper's ladder of epsilons only")
@@ -116,7 +116,8 @@ def _q_learning(settings: Section, scale: Scale, notes: list[str]) -> dict[str, 
     settings.require("tau", 1.0, "Ray 0.8.6 copies the target network")
     beta = settings.take("priority_beta")
     if isinstance(beta, list):
-        settings.refuse("priority_beta", beta, "Ray 0.8.6 keeps it constant", beta[0][1])
+        notes.append(f"priority_beta stays at {beta[0][1]:g}, its first value: Ray 0.8.6 keeps it constant.")
+        beta = beta[0][1]
     atoms = settings.take("num_atoms")
     if atoms > 1 and scale.framework == "torch":
         settings.refuse("num_atoms", atoms, "Ray 0.8.6 has distributions on TensorFlow only (--framework tf)", 1)
@@ -148,7 +149,7 @@ def _q_learning(settings: Section, scale: Scale, notes: list[str]) -> dict[str, 
         "learning_starts": settings.take("learning_starts"),
         "prioritized_replay": True,
         "prioritized_replay_alpha": alpha,
-        "prioritized_replay_beta": 0.4 if isinstance(beta, list) else float(beta),
+        "prioritized_replay_beta": float(beta),
         "grad_clip": float(settings.take("max_grad_norm")),
     }
 
@@ -172,12 +173,14 @@ def _scheduled(key: str, value: float | list[list[float]]) -> dict[str, Any]:
 
 
 def _epsilon(settings: Section) -> dict[str, Any]:
+    """Lines between knots over decisions; Ray's own names hold one line only, its schedule any number."""
     epsilon = settings.take("epsilon")
-    knots = epsilon if isinstance(epsilon, list) else [[0, epsilon], [1, epsilon]]
-    if len(knots) > 2:
-        settings.refuse("epsilon", epsilon, "Ray 0.8.6 knows one line", [knots[0], knots[-1]])
-    return {
-        "initial_epsilon": float(knots[0][1]),
-        "final_epsilon": float(knots[-1][1]),
-        "epsilon_timesteps": int(knots[-1][0]),
+    knots = [[int(steps), float(height)] for steps, height in epsilon] if isinstance(epsilon, list) else [[0, float(epsilon)]]
+    if knots[0][0] > 0:
+        knots.insert(0, [0, knots[0][1]])
+    schedule = {
+        "type": "ray.rllib.utils.schedules.PiecewiseSchedule",
+        "endpoints": knots if len(knots) > 1 else [*knots, [1, knots[0][1]]],
+        "outside_value": knots[-1][1],
     }
+    return {"epsilon_schedule": schedule}

@@ -1,4 +1,4 @@
-"""A bundle's weights in forms that the legacy stack reads: an .npz, and a checkpoint of Ray 0.8.6 written without Ray.
+"""Writes a bundle's weights in forms that the legacy stack reads: an .npz, and a checkpoint of Ray 0.8.6, without Ray.
 
 Pickles are of protocol 3 and name nothing of NumPy but `ndarray` and `dtype`'s text: NumPy 2 would write modules that 1.18
 doesn't have.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from agents.bundle import Bundle
-from envs.errors import MissingDependencyError
+from envs.common.errors import MissingDependencyError, pip_install
 
 PROTOCOL = 3
 _POLICY = "default_policy"
@@ -25,23 +25,23 @@ Arrays = dict[str, np.ndarray]
 
 
 def read_weights(bundle: Bundle) -> Arrays:
-    """The arrays of a bundle by the names of its network. Raises `MissingDependencyError` without safetensors."""
+    """Return the arrays of a bundle by the names of its network. Raises `MissingDependencyError` without safetensors."""
     try:
         from safetensors.numpy import load
     except ImportError as error:
-        raise MissingDependencyError("safetensors", feature="--with-weights", install="pip install safetensors") from error
+        raise MissingDependencyError("safetensors", feature="--with-weights", install=pip_install("safetensors")) from error
     return {name: np.ascontiguousarray(array, np.float32) for name, array in load(bundle.weights).items()}
 
 
 def npz(weights: Arrays) -> bytes:
-    """The arrays as a NumPy archive."""
+    """Return the arrays as a NumPy archive."""
     file = io.BytesIO()
     np.savez(file, **weights)
     return file.getvalue()
 
 
 def policy_weights(weights: Arrays, *, algorithm: str, framework: str) -> Arrays:
-    """The arrays by the names that Ray 0.8.6 saves them under."""
+    """Return the arrays by the names under which Ray 0.8.6 saves them."""
     if framework == "torch":
         return weights
     return {
@@ -52,12 +52,12 @@ def policy_weights(weights: Arrays, *, algorithm: str, framework: str) -> Arrays
 
 
 def tf_order(array: np.ndarray) -> np.ndarray:
-    """TensorFlow's order of axes: torch's (outputs, inputs, …) with inputs and outputs last."""
+    """Bring torch's axes (outputs, inputs, …) into TensorFlow's order, with inputs and outputs last."""
     return np.ascontiguousarray(array.transpose(2, 3, 1, 0) if array.ndim == 4 else array.T)
 
 
 def checkpoint(weights: Arrays, params: Mapping[str, Any]) -> dict[str, bytes]:
-    """The files of a trial that has taken no step yet; its counters are what a run that goes on from it counts from."""
+    """Return the files of a trial that has taken no step yet. A run that continues from it begins with its counters."""
     worker = dumps({"filters": {_POLICY: None}, "state": {_POLICY: weights}})
     counters = {"num_steps_sampled": 0, "num_steps_trained": 0}
     state = {
@@ -83,7 +83,7 @@ def checkpoint(weights: Arrays, params: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def dumps(value: Any) -> bytes:
-    """A pickle that NumPy 1.18 on Python 3.7 reads."""
+    """Return a pickle that NumPy 1.18 on Python 3.7 can read."""
     file = io.BytesIO()
     _LegacyPickler(file, protocol=PROTOCOL).dump(value)
     return file.getvalue()

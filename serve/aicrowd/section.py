@@ -1,42 +1,78 @@
-"""Reading an experiment so that nothing of it is dropped without a word."""
+"""Reads an experiment key by key, so that nothing of it is dropped silently."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from envs.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError
+
+_NOTHING = object()
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A setting that can't be kept, with the reason."""
+
+    key: str
+    value: Any
+    why: str
+    instead: Any = _NOTHING
+    """A value that can be kept. Without one the setting must be left out."""
+
+    @property
+    def setting(self) -> str | None:
+        """What to give to `--set` in its place."""
+        if self.instead is _NOTHING:
+            return None
+        return f"{self.key}={self.instead if isinstance(self.instead, str) else json.dumps(self.instead)}"
+
+    def __str__(self) -> str:
+        way = f"use --set {shlex.quote(self.setting)}" if self.setting else "leave it away"
+        return f"{self.key} is {self.value!r}: {self.why}; {way}"
 
 
 class NoCounterpartError(ProcsnakeError):
-    """An experiment that Ray 0.8.6 or the competition has no counterpart for. The message says what to change."""
+    """Ray 0.8.6 or the competition has no counterpart for something in the experiment. The message says what to change."""
+
+    settings: tuple[str, ...] = ()
+    """What to give to `--set`, one by one, for all of it to be kept."""
+
+    @classmethod
+    def of(cls, name: str, refusals: Sequence[Refusal]) -> NoCounterpartError:
+        """One for all refusals."""
+        error = cls(f"{name} can't be exported: " + ". ".join(map(str, refusals)))
+        error.settings = tuple(refusal.setting for refusal in refusals if refusal.setting)
+        return error
 
 
 class Section:
-    """A section of an experiment that is taken key by key. What can't be kept is refused, and so is what nobody took."""
+    """A section of an experiment that is taken key by key. Keys that can't be kept, or that nobody took, are refused."""
 
     def __init__(self, key: str, values: Mapping[str, Any]) -> None:
         self.key, self._left = key, dict(values)
-        self._refusals: list[str] = []
+        self._refusals: list[Refusal] = []
 
     def take(self, name: str, default: Any = None) -> Any:
-        """The value, which is hereby translated."""
+        """Return a key's value, and count the key as translated."""
         return self._left.pop(name, default)
 
     def require(self, name: str, allowed: Any, why: str) -> None:
-        """Take a key of which only the value `allowed` can be kept."""
+        """Take a key for which only the value `allowed` can be kept."""
         value = self.take(name, allowed)
         if value != allowed:
             self.refuse(name, value, why, allowed)
 
     def refuse(self, name: str, value: Any, why: str, instead: Any) -> None:
-        """Say why a value can't be kept, and which one can."""
-        setting = instead if isinstance(instead, str) else json.dumps(instead)
-        self._refusals.append(f"{self.key}.{name} is {value!r}: {why}; train with --set {self.key}.{name}={setting}")
+        """Note why a value can't be kept, and which one can."""
+        self._refusals.append(Refusal(f"{self.key}.{name}", value, why, instead))
 
-    def refusals(self) -> list[str]:
-        """All of them, one for each key that nobody took, too, unless it is off."""
+    def refusals(self) -> list[Refusal]:
+        """Return all refusals, with one for each key that nobody took, unless it is off."""
         left = {name: value for name, value in self._left.items() if value}
-        unknown = "it has no counterpart there; train without it"
-        return self._refusals + [f"{self.key}.{name} is {value!r}: {unknown}" for name, value in left.items()]
+        return self._refusals + [
+            Refusal(f"{self.key}.{name}", value, "it has no counterpart there") for name, value in left.items()
+        ]

@@ -1,16 +1,18 @@
-"""Hands a submission in: commit, annotated tag, push."""
+"""Hands a submission in: it commits, makes an annotated tag, and pushes."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from envs.errors import ProcsnakeError
+from envs.common.command_line import shell_command
+from envs.common.errors import ProcsnakeError
 from serve.aicrowd.check import Submission, check
-from serve.aicrowd.rules import REMOTE_HOST
+from serve.aicrowd.competition import REMOTE_HOST
 
 BRANCH = "master"
 
@@ -21,25 +23,25 @@ class SubmissionError(ProcsnakeError):
 
 @dataclass(frozen=True)
 class Submitted:
-    """What was handed in, or with `dry_run` would be."""
+    """What was handed in, or what would be with `dry_run`."""
 
     tag: str
     remote: str
     commands: list[str]
-    """The git commands, as one would type them."""
+    """The git commands, as a person would type them."""
 
 
 def submit(directory: str | os.PathLike[str], message: str, *, remote: str | None = None, dry_run: bool = False) -> Submitted:
     """Check `directory`, commit all of it, tag it `submission-<message>` and push branch and tag together.
 
-    `remote`: name or URL (default: the one at gitlab.aicrowd.com). With `dry_run` nothing is changed. If the push fails, the
-    tag is taken back, so that the same message can be tried again. Raises `SubmissionError`, `ConfigError`.
+    `remote` is a name or URL (default: the one at gitlab.aicrowd.com). With `dry_run` nothing is changed. If the push fails,
+    the tag is removed, so that the same message can be tried again. Raises `SubmissionError` or `ConfigError`.
     """
     folder = Path(directory)
     findings = check(folder)
     if findings:
         raise SubmissionError(
-            f"{folder} breaks {len(findings)} rules; the first: {findings[0]} All: procsnake export check {folder}"
+            f"{folder} breaks {len(findings)} rules; the first: {findings[0]} All: {shell_command('export', 'check', folder)}"
         )
     if Submission(folder).is_local:
         raise SubmissionError(f"{folder} carries weights, which the competition forbids; export it without --with-weights")
@@ -53,7 +55,7 @@ def submit(directory: str | os.PathLike[str], message: str, *, remote: str | Non
     steps = repository.steps(tag, message, target)
     if not dry_run:
         repository.run(steps, tag)
-    return Submitted(tag, target, [" ".join(["git", *map(_quoted, step)]) for step in steps])
+    return Submitted(tag, target, [shlex.join(["git", *step]) for step in steps])
 
 
 class _Repository:
@@ -102,7 +104,3 @@ class _Repository:
         except SubmissionError:
             self.git("tag", "--delete", tag)
             raise
-
-
-def _quoted(word: str) -> str:
-    return f"'{word}'" if " " in word else word

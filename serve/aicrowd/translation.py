@@ -1,4 +1,4 @@
-"""From an experiment of procsnake to one of Ray 0.8.6 in the competition's terms."""
+"""Translates an experiment of procsnake into one of Ray 0.8.6, in the competition's terms."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.card import Card
-from envs.errors import UnknownNameError
+from envs.common.errors import UnknownNameError
 from envs.procgen.games import GAMES
 from envs.procgen.levels import Levels
 from serve.aicrowd import algorithms
-from serve.aicrowd.rules import CORES, MAX_STEPS, NUM_LEVELS
-from serve.aicrowd.section import NoCounterpartError, Section
+from serve.aicrowd.competition import CORES, MAX_STEPS, NUM_LEVELS
+from serve.aicrowd.section import NoCounterpartError, Refusal, Section
 
 TRACKS, FRAMEWORKS = tuple(NUM_LEVELS), ("tf", "torch")
 _SETTINGS = {"ppo": algorithms.ppo, "dqn": algorithms.dqn, "apex": algorithms.apex}
@@ -32,28 +31,36 @@ class Translation:
     """An experiment on the legacy stack."""
 
     name: str
-    """Its key in the YAML file."""
+    """The experiment's key in the YAML file."""
     body: dict[str, Any]
-    """What stands below."""
+    """The content below that key."""
     notes: list[str]
-    """What isn't the same to the letter there, a sentence each."""
+    """Sentences on what isn't exactly the same there."""
+    algorithm: str
+    """ppo, dqn or apex."""
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether it starts from weights instead of from scratch."""
+        return "weights" in self.body["config"]["model"]["custom_options"]
 
 
-def translate(card: Card, *, track: str, framework: str, weights: str | None = None) -> Translation:
-    """The experiment of a bundle's card on Ray 0.8.6. `weights`: path of the .npz, in the package, to start from.
+def translate(config: Mapping[str, Any], *, track: str, framework: str, weights: str | None = None) -> Translation:
+    """Translate an experiment's settings for Ray 0.8.6. `weights` is the path, in the package, of an .npz to start from.
 
-    Raises `UnknownNameError` for a track or framework that doesn't exist, and `NoCounterpartError` with all that can't be kept.
+    Raises `UnknownNameError` for a track or framework that doesn't exist, and `NoCounterpartError` with everything that can't
+    be kept.
     """
     for kind, name, known in (("track", track, TRACKS), ("framework", framework, FRAMEWORKS)):
         if name not in known:
             raise UnknownNameError(kind, name, known)
-    if "env" not in card.config:
+    if "env" not in config:
         raise NoCounterpartError("the bundle's card doesn't tell how it was trained; export the bundle of a run: RUN/bundle")
-    if card.config.get("algorithm") not in _SETTINGS:
-        why = f"algorithm is {card.config.get('algorithm')!r}, which Ray 0.8.6 doesn't have"
-        raise NoCounterpartError(f"{why}; train with --set algorithm=ppo, dqn or apex")
+    if config.get("algorithm") not in _SETTINGS:
+        refusal = Refusal("algorithm", config.get("algorithm"), "Ray 0.8.6 doesn't have it; ppo, dqn and apex are there", "ppo")
+        raise NoCounterpartError.of(str(config.get("name")), [refusal])
     try:
-        return _translation(card.config, track, framework, weights)
+        return _translation(config, track, framework, weights)
     except (KeyError, TypeError, AttributeError) as error:
         why = f"the bundle's card tells of a run of another version ({type(error).__name__}: {error})"
         raise NoCounterpartError(f"{why}; train it again with this one") from error
@@ -96,8 +103,8 @@ def _translation(config: Mapping[str, Any], track: str, framework: str, weights:
     for section in (world, network, settings):
         refusals += section.refusals()
     if refusals:
-        raise NoCounterpartError(f"{config['name']} can't be exported: " + ". ".join(refusals))
-    return Translation(config["name"], body, notes)
+        raise NoCounterpartError.of(config["name"], refusals)
+    return Translation(config["name"], body, notes, algorithm)
 
 
 def _trainer(algorithm: str, framework: str) -> str:
@@ -106,17 +113,19 @@ def _trainer(algorithm: str, framework: str) -> str:
     return f"Procsnake{name}" if algorithm == "ppo" or framework == "torch" else name
 
 
-def _refused_names(config: Mapping[str, Any]) -> list[str]:
+def _refused_names(config: Mapping[str, Any]) -> list[Refusal]:
     refusals, name = [], str(config["name"])
     if not re.fullmatch(r"[A-Za-z][\w.-]*", name):
-        refusals.append(f"name is {name!r}: run.sh finds it by grep; train with a name of letters, digits and _ . -")
+        plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")
+        why = "run.sh finds it by grep, so it is of letters, digits and _ . -"
+        refusals.append(Refusal("name", name, why, plain if plain[:1].isalpha() else "entry"))
     world, network = str(config["env"]["name"]), str(config["network"]["name"])
     if world.removeprefix("procgen/") not in GAMES or not world.startswith("procgen/"):
-        refusals.append(f"env.name is {world!r}: the competition plays Procgen; train with --set env.name=procgen/coinrun")
+        refusals.append(Refusal("env.name", world, "the competition plays Procgen", "procgen/coinrun"))
     if config["env"].get("imports"):
-        refusals.append(f"env.imports is {config['env']['imports']}: the competition has its own world; train without it")
+        refusals.append(Refusal("env.imports", config["env"]["imports"], "the competition has its own world", []))
     if network != "impala":
-        refusals.append(f"network.name is {network!r}: only impala has a twin there; train with --set network.name=impala")
+        refusals.append(Refusal("network.name", network, "only impala has a twin there", "impala"))
     return refusals
 
 
@@ -172,16 +181,14 @@ def _budget(budget: Mapping[str, Any], repeat: int, notes: list[str]) -> int:
     return allowed if wanted is None else min(wanted, allowed)
 
 
-def _scale(world: Section, config: Mapping[str, Any], budget: int, framework: str, refusals: list[str]) -> algorithms.Scale:
+def _scale(world: Section, config: Mapping[str, Any], budget: int, framework: str, refusals: list[Refusal]) -> algorithms.Scale:
     """As many workers as share all games evenly; the trainer has a core of its own."""
     games = world.take("num_games", 64) * max(1, config["num_env_runners"])
     fewest = 2 if config["algorithm"] == "apex" else 1
     possible = [workers for workers in range(fewest, CORES) if games % workers == 0]
     if not possible:
-        refusals.append(
-            f"there are {games} games, which {fewest} to {CORES - 1} workers can't share evenly; train with"
-            " --set env.options.num_games=64"
-        )
+        why = f"{games} games in all, which {fewest} to {CORES - 1} workers can't share evenly"
+        refusals.append(Refusal("env.options.num_games", games // max(1, config["num_env_runners"]), why, 64))
     workers = max(possible, default=fewest)
     return algorithms.Scale(workers, max(1, games // workers), budget, framework)
 

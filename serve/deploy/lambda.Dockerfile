@@ -1,7 +1,8 @@
 # Any of these images for AWS Lambda: the Lambda Web Adapter turns invocations into HTTP requests to our port. Elsewhere it does nothing.
 #   docker build -f serve/deploy/lambda.Dockerfile --build-arg BASE=my-snake -t my-snake-lambda .
 ARG BASE=procsnake:latest
-FROM public.ecr.aws/awsguru/aws-lambda-adapter:0.9.1 AS adapter
+ARG ADAPTER=public.ecr.aws/awsguru/aws-lambda-adapter:0.9.1
+FROM ${ADAPTER} AS adapter
 
 FROM ${BASE}
 COPY --from=adapter /lambda-adapter /opt/extensions/lambda-adapter

@@ -1,4 +1,4 @@
-"""The examination: checks from the outside in. Each asks little, and what depends on a failed one isn't tried."""
+"""The examination: a series of checks, each of few requests. Checks that depend on a failed one aren't tried."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
-from envs.errors import ConfigError
-from serve.doctor import company, requests
+from envs.common.errors import ConfigError
+from serve.doctor import load as company
+from serve.doctor import requests
+from serve.doctor.client import Reply, SnakeClient
 from serve.doctor.findings import FAULT, FINE, Finding, Report
-from serve.doctor.patient import Patient, Reply
 
 MAX_GAMES, MAX_MOVES, MAX_SECONDS = 20, 2000, 600
 _INFO_LIMIT_MS = 1000
@@ -29,11 +30,11 @@ def examine(
     seconds: float = 60.0,
     tell: Callable[[Finding], None] = lambda finding: None,
 ) -> Report:
-    """Do to the snake at `url` what a platform will, and report.
+    """Check the snake at `url` as a platform would, and return a report.
 
-    Some 80 requests one by one and 32 at a time, then up to `moves` moves in `games` games at a time; nothing new is begun
-    after `seconds`. `tell` is called with each finding when it is made. Raises `ConfigError` for what is no URL, and for more
-    than 20 games, 2000 moves or 600 seconds: this is a check, not a load test.
+    It sends about 80 requests one by one and 32 at a time, then asks for up to `moves` moves in `games` games at a time.
+    Nothing new is begun after `seconds`. `tell` is called with each finding when it is made. Raises `ConfigError` if `url` is
+    no URL, and for more than 20 games, 2000 moves or 600 seconds, because this is a check and not a load test.
     """
     for name, value, most in (("games", games, MAX_GAMES), ("moves", moves, MAX_MOVES), ("seconds", seconds, MAX_SECONDS)):
         if not 1 <= value <= most:
@@ -41,22 +42,22 @@ def examine(
     if timeout_ms < 1:
         raise ConfigError(f"the time-out is {timeout_ms} ms; games have some 500")
     report = Report(url, timeout_ms)
-    with closing(Patient(url)) as patient:
+    with closing(SnakeClient(url)) as client:
         until = time.monotonic() + seconds
-        for finding in _all_findings(patient, report, games=games, moves=moves, until=until):
+        for finding in _all_findings(client, report, games=games, moves=moves, until=until):
             report.findings.append(finding)
             tell(finding)
     return report
 
 
-def _all_findings(patient: Patient, report: Report, *, games: int, moves: int, until: float) -> Iterator[Finding]:
+def _all_findings(client: SnakeClient, report: Report, *, games: int, moves: int, until: float) -> Iterator[Finding]:
     timeout_ms = report.timeout_ms
     stages: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
-        ("GET /", lambda: _check_info(patient)),
-        ("the four calls", lambda: _check_calls(patient, timeout_ms)),
-        ("orientation", lambda: _check_ways_out(patient, timeout_ms)),
-        ("odd requests", lambda: _check_odd_ones(patient, timeout_ms, until)),
-        ("invalid bodies", lambda: _check_garbage(patient, timeout_ms)),
+        ("GET /", lambda: _check_info(client)),
+        ("the four calls", lambda: _check_calls(client, timeout_ms)),
+        ("orientation", lambda: _check_ways_out(client, timeout_ms)),
+        ("odd requests", lambda: _check_odd_ones(client, timeout_ms, until)),
+        ("invalid bodies", lambda: _check_garbage(client, timeout_ms)),
         ("games that mix", lambda: _check_mixing(report)),
         ("concurrent games", lambda: company.check_games(report, games=games, moves=moves, until=until)),
     ]
@@ -78,13 +79,13 @@ def _is_hopeless(report: Report, *, after_calls: bool) -> bool:
     return len(report.findings) == 1 and report.findings[0].fault in ("unreachable", "timed-out", "redirects")
 
 
-def _check_info(patient: Patient) -> Iterator[Finding]:
-    first = patient.info()
+def _check_info(client: SnakeClient) -> Iterator[Finding]:
+    first = client.info()
     if first.fault:
         yield Finding("GET /", first.told, first.fault)
         return
     yield from _check_look(first)
-    second = patient.info()
+    second = client.info()
     if second.fault or second.ms > _INFO_LIMIT_MS:
         yield Finding("GET / again", second.told, second.fault or "slow-info")
     elif first.ms > _INFO_LIMIT_MS:
@@ -106,24 +107,24 @@ def _check_look(reply: Reply) -> Iterator[Finding]:
         yield Finding("color", f"{str(color)[:40]!r}", "bad-color")
 
 
-def _check_calls(patient: Patient, timeout_ms: int) -> Iterator[Finding]:
+def _check_calls(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
     body = requests.ordinary(timeout_ms)
-    start = patient.post("start", body)
+    start = client.post("start", body)
     yield Finding("POST /start", start.told, start.fault)
-    first = patient.move(body)
+    first = client.move(body)
     if first.fault == "slow-move":
         # The second one tells a cold snake from a slow one.
-        second = patient.move(body)
+        second = client.move(body)
         if not second.fault:
             first = Reply(first.ms, f"{first.told}; the next one after {second.ms:.0f} ms", "cold-start")
     yield Finding("POST /move", first.told, first.fault)
     for what, last in (("POST /end", body), ("POST /end, you dead", requests.last_call(timeout_ms))):
-        end = patient.post("end", last)
+        end = client.post("end", last)
         yield Finding(what, end.told, end.fault)
 
 
-def _check_ways_out(patient: Patient, timeout_ms: int) -> Iterator[Finding]:
-    replies = {way: patient.play_one(body) for way, body in requests.one_way_out(timeout_ms).items()}
+def _check_ways_out(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
+    replies = {way: client.play_one(body) for way, body in requests.one_way_out(timeout_ms).items()}
     failed = [reply for reply in replies.values() if not reply.move]
     if failed:
         yield Finding("orientation", failed[0].told, failed[0].fault)
@@ -139,18 +140,18 @@ def _check_ways_out(patient: Patient, timeout_ms: int) -> Iterator[Finding]:
         yield Finding("orientation", told, "walks-into-death")
 
 
-def _check_odd_ones(patient: Patient, timeout_ms: int, until: float) -> Iterator[Finding]:
+def _check_odd_ones(client: SnakeClient, timeout_ms: int, until: float) -> Iterator[Finding]:
     for what, body in requests.odd_ones(timeout_ms).items():
         if time.monotonic() >= until:
             yield Finding(f"move: {what}", "the time is up", "not-tried")
             return
-        reply = patient.play_one(body)
+        reply = client.play_one(body)
         yield Finding(f"move: {what}", reply.told, reply.fault)
 
 
-def _check_garbage(patient: Patient, timeout_ms: int) -> Iterator[Finding]:
+def _check_garbage(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
     for what, body in requests.INVALID_BODIES.items():
-        reply = patient.post("move", body)
+        reply = client.post("move", body)
         if reply.answer is None:
             yield Finding(f"invalid: {what}", reply.told, "fails-on-garbage")
         elif b"Traceback (most recent" in reply.answer.body or b"Werkzeug Debugger" in reply.answer.body:
@@ -158,7 +159,7 @@ def _check_garbage(patient: Patient, timeout_ms: int) -> Iterator[Finding]:
         else:
             failed = "fails-on-garbage" if reply.answer.status >= 500 else ""
             yield Finding(f"invalid: {what}", f"HTTP status {reply.answer.status}", failed)
-    after = patient.move(requests.ordinary(timeout_ms))
+    after = client.move(requests.ordinary(timeout_ms))
     yield Finding("and a move after those", after.told, "" if after.move else "never-recovers")
 
 
@@ -168,19 +169,19 @@ def _check_mixing(report: Report) -> Iterator[Finding]:
         return
     asked = list(requests.one_way_out(report.timeout_ms).items())
     mine = threading.local()
-    opened: list[Patient] = []
+    opened: list[SnakeClient] = []
 
     def ask(number: int) -> tuple[str, Reply]:
         way, body = asked[number % len(asked)]
-        if not hasattr(mine, "patient"):
-            mine.patient = Patient(report.url)
-            opened.append(mine.patient)
-        return way, mine.patient.move(body)
+        if not hasattr(mine, "client"):
+            mine.client = SnakeClient(report.url)
+            opened.append(mine.client)
+        return way, mine.client.move(body)
 
     with ThreadPoolExecutor(_CALLERS) as pool:
         replies = list(pool.map(ask, range(_ROUNDS)))
-    for patient in opened:
-        patient.close()
+    for client in opened:
+        client.close()
     mixed = sum(bool(reply.move) and reply.move != way for way, reply in replies)
     told = f"{mixed} of {len(replies)} moves were for another game" if mixed else "each gets the answer to its own"
     yield Finding(f"{_CALLERS} requests at a time", told, "mixes-games" if mixed else "")

@@ -1,4 +1,4 @@
-"""What can be wrong with a snake, what mends it, and how it is told."""
+"""What can be wrong with a snake, how to mend it, and how it is reported."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from envs.common.printable import printable
+
 FINE, WARNING, FAULT = "✓", "!", "✗"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A kind of fault: how bad it is, and what mends it."""
+    """A kind of fault: how bad it is, and how to mend it."""
 
     verdict: str
     fix: str
@@ -81,15 +83,15 @@ class Report:
     timeout_ms: int
     findings: list[Finding] = field(default_factory=list)
     latency_ms: dict[str, float] = field(default_factory=dict)
-    """p50, p95, p99 and the longest, of moves in concurrent games; empty if none was played."""
+    """p50, p95, p99 and the longest time of moves in concurrent games, in milliseconds; empty if none was played."""
 
     @property
     def passed(self) -> bool:
-        """Whether a platform would be content."""
+        """Whether a platform would accept the snake."""
         return bool(self.findings) and all(finding.verdict != FAULT for finding in self.findings)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the report for programs, JSON-able."""
         found = [{"verdict": f.verdict, **asdict(f), "fix": f.fix} for f in self.findings]
         return {
             "url": self.url,
@@ -100,12 +102,12 @@ class Report:
         }
 
     def as_text(self) -> str:
-        """For people."""
+        """Return the report as text for people."""
         width = max((len(finding.check) for finding in self.findings), default=0)
         lines = [f"{self.url}, {self.timeout_ms} ms a move"]
         for finding in self.findings:
             name = f"  [{finding.fault}]" if finding.fault else ""
-            lines.append(f"{finding.verdict} {finding.check:<{width}}  {finding.told}{name}")
+            lines.append(f"{finding.verdict} {finding.check:<{width}}  {printable(finding.told)}{name}")
             if finding.fault:
                 lines.append(f"  {'':<{width}}  → {finding.fix}")
         return "\n".join([*lines, self._summary()])

@@ -1,4 +1,4 @@
-"""The requests that engines send: ordinary ones, and the odd ones that have broken snakes before."""
+"""The requests that engines send: ordinary ones, and odd ones that have broken snakes before."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from envs.battlesnake.plain import setup_board, state_from_board
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.webhook import game_object, move_request
+from serve.doctor import CHECK_PREFIX
 
 Body = dict[str, Any]
 Cells = Sequence[tuple[int, int]]
@@ -24,11 +25,16 @@ _BODIES: Sequence[Cells] = (
 )
 _BORDER: Cells = [(0, y) for y in range(11)]
 INVALID_BODIES: Mapping[str, bytes] = {"no JSON": b"{", "empty": b"", "a list": b"[]", "no game in it": b"{}"}
-"""What scanners and broken clients send: a few bytes each."""
+"""Bodies that scanners and broken clients send, of a few bytes each."""
+
+
+def new_game_id() -> str:
+    """Return a game id by which a server of ours knows that the game is a check."""
+    return f"{CHECK_PREFIX}{uuid.uuid4()}"
 
 
 def ordinary(timeout_ms: int) -> Body:
-    """A request from the middle of a game of four, 11 x 11."""
+    """Return a request from the middle of a four-snake game on 11 x 11."""
     return drawn(_BODIES, timeout_ms=timeout_ms, food=[(5, 5), (0, 0)])
 
 
@@ -42,7 +48,7 @@ def drawn(
     turn: int = 42,
     game: Settings | None = None,
 ) -> Body:
-    """The request that the first of these snakes gets."""
+    """Return the request that the first of these snakes gets."""
     snakes = [
         {"id": name, "health": 80, "body": [{"x": x, "y": y} for x, y in body]}
         for name, body in zip(_NAMES, bodies, strict=False)
@@ -52,20 +58,20 @@ def drawn(
 
 
 def opening(side: int, *, timeout_ms: int, num_snakes: int = 4, game: Settings | None = None) -> Body:
-    """The first request of a game: turn 0, bodies of three on one cell."""
+    """Return the first request of a game: turn 0, with all three entries of each body on one cell."""
     return _of_board(setup_board(width=side, height=side, snake_ids=_NAMES[:num_snakes]), timeout_ms, game)
 
 
 def _of_board(board: Mapping[str, Any], timeout_ms: int, game: Settings | None) -> Body:
     settings = game or Settings(solo=len(board["snakes"]) == 1)
     ids = [snake["id"] for snake in board["snakes"]]
-    played = game_object(settings, f"doctor-{uuid.uuid4()}", timeout_ms=timeout_ms)
+    played = game_object(settings, new_game_id(), timeout_ms=timeout_ms)
     request = move_request(state_from_board(board, settings=settings), 0, game=played, ids=ids, names=ids, you=0)
     return {**request, "you": copy.deepcopy(request["you"])}
 
 
 def one_way_out(timeout_ms: int) -> dict[str, Body]:
-    """By move: a request in which every other one is certain death, whatever the others do."""
+    """Return, for each move, a request in which every other move is certain death."""
     corners: dict[str, Cells] = {
         "up": [(0, 0), (1, 0), (2, 0)],
         "down": [(0, 10), (1, 10), (2, 10)],
@@ -77,7 +83,7 @@ def one_way_out(timeout_ms: int) -> dict[str, Body]:
 
 
 def odd_ones(timeout_ms: int) -> dict[str, Body]:
-    """By what is odd about them: requests that engines do send. Source: the arena's and the official engine's behaviour."""
+    """Return odd requests that engines do send, by what is odd. Source: the arena's and the official engine's behaviour."""
     requests = {
         "the first turn, bodies stacked": opening(11, timeout_ms=timeout_ms),
         "7×7 board": opening(7, timeout_ms=timeout_ms, num_snakes=2),
@@ -94,7 +100,7 @@ def odd_ones(timeout_ms: int) -> dict[str, Body]:
 
 
 def last_call(timeout_ms: int) -> Body:
-    """What `/end` says to a snake that died: nobody is left, and `you` lies off the board."""
+    """Return the body of `/end` for a snake that died: nobody is left, and `you` lies off the board."""
     body = ordinary(timeout_ms)
     _die(body["you"])
     body["board"] |= {"snakes": [], "food": []}

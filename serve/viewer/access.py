@@ -1,9 +1,9 @@
-"""Who may watch: people on this machine or, once there is a token, whoever knows it.
+"""Decides who may watch: people on this machine or, once there is a token, whoever knows it.
 
-Moves are asked for by strangers; games, statistics and metrics are the owner's. Without a token they are shown to requests that
-come from this machine *and* were meant for it: a web page elsewhere that reaches us by a forged host name, and a tunnel that
-hands on the world's requests from 127.0.0.1, are both told apart by what they say of themselves. A proxy that says nothing
-can't be: whoever runs one sets a token, and then nothing but the token counts.
+Strangers may ask for moves, but games, statistics and metrics belong to the owner. Without a token they are shown to requests
+that come from this machine *and* were meant for it. Two others are recognised by their headers: a web page elsewhere that
+reaches us by a forged host name, and a tunnel that passes on the world's requests from 127.0.0.1. A proxy that adds no header
+can't be recognised. Whoever runs one must set a token; then only the token counts.
 """
 
 from __future__ import annotations
@@ -15,24 +15,28 @@ from hashlib import sha256
 from urllib.parse import urlsplit
 
 from flask import Request, Response, jsonify, request
+from werkzeug.wrappers import Response as BaseResponse
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 
 MIN_TOKEN, MAX_TOKEN = 16, 200
 COOKIE = "procsnake-viewer"
 COOKIE_SECONDS = 30 * 24 * 3600
 _TOKEN = re.compile(rf"[A-Za-z0-9._~-]{{{MIN_TOKEN},{MAX_TOKEN}}}")
-_HANDED_ON = (
-    "Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP",
-    "CF-Connecting-IP", "Fly-Client-IP",
-)  # fmt: skip
+# What proxies, tunnels and content networks add, from their manuals; a browser on this machine sends none of it.
+_HANDED_ON = re.compile(
+    r"forwarded|via|x-forwarded(-.*)?|x-original-.*|x-real-(ip|port)|x-(client|cluster-client|proxyuser|remote)-(ip|addr)|client-ip"
+    r"|true-client-ip|x-remote-addr|(wl-)?proxy-client-ip|max-forwards|cdn-loop|surrogate-capability|x-varnish|x-request-start"
+    r"|cf-.*|fly-.*|fastly-.*|akamai-.*|x-akamai-.*|x-envoy-.*|x-amzn?-.*|cloudfront-.*|x-appengine-.*|x-cloud-trace-context"
+    r"|x-azure-.*|x-arr-.*|x-vercel-.*|x-nf-.*|x-railway-.*|x-render-.*|rndr-id|tailscale-.*|ngrok-.*|x-scheme|front-end-https"
+)
 
 
 class Access:
-    """The check for every page and number that is the owner's. `token`: at least 16 characters, or None for this machine only.
+    """The check for every page and figure of the owner. `token` has at least 16 characters, or is None for this machine only.
 
-    A token may come as `Authorization: Bearer …`, as the cookie that `remember` sets, or once as `?token=…`.
-    Raises `ConfigError` for a token that is too short to keep anybody out or can't be part of a URL.
+    A token may come as `Authorization: Bearer …`, as the cookie that `remember` sets, or once as `?token=…`. Raises
+    `ConfigError` for a token that is too short to protect anything, or that can't be part of a URL.
     """
 
     def __init__(self, token: str | None = None) -> None:
@@ -44,14 +48,14 @@ class Access:
         self._token = token
 
     def allows(self) -> bool:
-        """Whether the request at hand may see what is the owner's."""
+        """Whether the current request may see what belongs to the owner."""
         if self._token is None:
             return is_local(request)
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         return self.is_token(bearer) or _same(request.cookies.get(COOKIE, ""), self._seal("cookie"))
 
     def refusal(self) -> tuple[Response, int] | None:
-        """For `before_request`: None if the request is allowed, else the answer to it."""
+        """Return the answer that refuses the current request, or None if it is allowed. It is meant for `before_request`."""
         if self.allows():
             return None
         if self._token is None:
@@ -59,18 +63,21 @@ class Access:
         return jsonify(error="needs the viewer's token: open /watch?token=…, or send Authorization: Bearer …"), 401
 
     def is_token(self, text: str) -> bool:
-        """Whether `text` is the token; never without one."""
+        """Whether `text` is the token. Without a token it never is."""
         return self._token is not None and _same(text, self._token)
 
-    def remember(self, response: Response) -> Response:
-        """Set the cookie that stands for the token from now on."""
+    def remember(self, response: BaseResponse) -> BaseResponse:
+        """Set the cookie that stands for the token from now on.
+
+        If the browser came by HTTPS, it sends the cookie by HTTPS only.
+        """
         response.set_cookie(
-            COOKIE, self._seal("cookie"), max_age=COOKIE_SECONDS, httponly=True, samesite="Lax", secure=request.is_secure
+            COOKIE, self._seal("cookie"), max_age=COOKIE_SECONDS, httponly=True, samesite="Lax", secure=is_encrypted(request)
         )
         return response
 
     def share_key(self, game_id: str) -> str | None:
-        """What opens one game, and only that, to whoever has the link; None without a token."""
+        """Return the key that opens this one game to whoever has the link; None without a token."""
         return None if self._token is None else self._seal(f"game {game_id}")[:32]
 
     def is_share_key(self, game_id: str, key: str) -> bool:
@@ -82,11 +89,33 @@ class Access:
 
 
 def is_local(request: Request) -> bool:
-    """Whether a request comes from this machine, was meant for it, and was not handed on by a proxy that says so."""
-    if any(header in request.headers for header in _HANDED_ON):
+    """Whether a request comes from this machine, was meant for it, and wasn't passed on by a proxy that names itself."""
+    if any(_HANDED_ON.fullmatch(header.lower()) for header, _ in request.headers):
         return False
+    return _is_loopback(request.remote_addr or "") and _is_for_here(request)
+
+
+def is_encrypted(request: Request) -> bool:
+    """Whether the browser uses HTTPS, with us or with a proxy before us.
+
+    A proxy's header is believed, because a lie harms only the liar's own cookie. Without such a header the browser tells: it
+    sends `Sec-Fetch-Site` only over HTTPS or to the machine itself (w3.org/TR/fetch-metadata).
+    """
+    told = [request.headers.get(name, "") for name in ("X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme", "CF-Visitor")]
+    told += [request.headers.get("CloudFront-Forwarded-Proto", ""), request.headers.get("Forwarded", "")]
+    says_so = any(re.search(r"\bhttps\b", text, re.IGNORECASE) for text in told)
+    is_on = any(request.headers.get(name, "").lower() == "on" for name in ("X-Forwarded-Ssl", "Front-End-Https"))
+    return request.is_secure or says_so or is_on or ("Sec-Fetch-Site" in request.headers and not _is_for_here(request))
+
+
+def is_a_web_pages(request: Request) -> bool:
+    """Whether a web page of any origin makes the request. Engines don't send the headers that browsers add to a page's POST."""
+    return any(header in request.headers for header in ("Origin", "Sec-Fetch-Site"))
+
+
+def _is_for_here(request: Request) -> bool:
     host = urlsplit(f"//{request.host}").hostname or ""
-    return _is_loopback(request.remote_addr or "") and (host == "localhost" or _is_loopback(host))
+    return host == "localhost" or _is_loopback(host)
 
 
 def _is_loopback(address: str) -> bool:

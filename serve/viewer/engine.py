@@ -1,9 +1,9 @@
-"""Recorded games in the official engine's protocol, so that the official board can show them.
+"""Tells recorded games in the official engine's protocol, so that the official board can show them.
 
 Facts, from the public sources of the board and of the command line's `board` package (commit 57cf398): the board asks
 `GET {engine}/games/{id}` for `{"Game": {"ID", "Status", "Width", "Height", …}}` and reads WebSocket text messages
 `{"Type": "frame", "Data": {"Turn", "Snakes", "Food", "Hazards"}}` at `{engine}/games/{id}/events`, the last of them
-`{"Type": "game_end", "Data": {"game": …}}`. Points are `{"X", "Y"}`, y up; the dead stay in `Snakes`, with a `Death`.
+`{"Type": "game_end", "Data": {"game": …}}`. Points are `{"X", "Y"}`, y up. Dead snakes stay in `Snakes`, with a `Death`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from envs.battlesnake.plain import Board
 from envs.battlesnake.recording import EXTRAS, Recording
+from serve.archive.story import with_bodies
 
 Entry = dict[str, Any]
 
@@ -21,7 +22,7 @@ PATIENCE_SECONDS = 60.0
 
 
 def game_object(game: Mapping[str, Any]) -> Entry:
-    """The protocol's `Game` for what `GameArchive.game` gives."""
+    """Return the protocol's `Game` for an entry of `GameArchive.game`."""
     return {
         "ID": game["id"],
         "Status": "complete" if game["ended"] else "running",
@@ -41,10 +42,10 @@ def events(
     turns: Callable[..., Sequence[Mapping[str, Any]]],
     wait: Callable[[float], object],
 ) -> Iterator[Entry]:
-    """The events of a game: a frame a turn, then `game_end`; of a game that goes on, as it is played.
+    """Yield the events of a game: one frame per turn, then `game_end`. Frames of a game that goes on come as it is played.
 
-    `game()` is the store's entry as it stands, `turns(since=…)` its turns from that number on, `wait(seconds)` sleeps. Ends
-    without `game_end` if the game is cleared away or nothing happens for `PATIENCE_SECONDS`.
+    `game()` returns the store's current entry, `turns(since=…)` the turns from that number on, and `wait(seconds)` sleeps. The
+    events end without `game_end` if the game is deleted, or if nothing happens for `PATIENCE_SECONDS`.
     """
     since, quiet, last = 0, 0.0, None
     while quiet < PATIENCE_SECONDS and (about := game()) is not None:
@@ -66,7 +67,11 @@ def _boards(turns: Sequence[Mapping[str, Any]], last: Board | None) -> list[Boar
     """Boards with the dead among the living. `last`: the board before, if there was one."""
     if not turns:
         return []
-    requests = [{"turn": turn["turn"], "board": turn["board"]} for turn in turns]
+    eliminated = with_bodies(turns, [] if last is None else last["snakes"])
+    requests = [
+        {"turn": turn["turn"], "board": turn["board"], EXTRAS: {"eliminated": dead}}
+        for turn, dead in zip(turns, eliminated, strict=True)
+    ]
     if last is not None:
         dead = [snake for snake in last["snakes"] if snake["eliminatedCause"]]
         living = [snake for snake in last["snakes"] if not snake["eliminatedCause"]]
@@ -80,7 +85,7 @@ def _boards(turns: Sequence[Mapping[str, Any]], last: Board | None) -> list[Boar
 
 
 def frame(board: Board) -> Entry:
-    """The protocol's frame for a board dict."""
+    """Return the protocol's frame for a board dict."""
     return {
         "Turn": board["turn"],
         "Snakes": [_snake(snake) for snake in board["snakes"]],

@@ -1,7 +1,8 @@
 """The viewer's addresses: pages and files, what they ask for as JSON, and the official board's protocol.
 
-`/` (for browsers), `/watch`, `/watch/<game>/<snake>`: pages. `/api/…`: JSON. `/games/<game>` and `/games/<game>/events`: a game
-as the official engine tells it; under `/share/<key>/` the same for whoever has the link. What strangers wrote leaves as JSON.
+`/` (for browsers), `/watch` and `/watch/<game>/<snake>` are pages. `/api/…` is JSON. `/games/<game>` and
+`/games/<game>/events` give a game in the official engine's form, and under `/share/<key>/` the same to whoever has the link.
+Text of strangers leaves as JSON only.
 """
 
 from __future__ import annotations
@@ -10,19 +11,22 @@ import json
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
-from flask import Blueprint, Response, abort, current_app, jsonify, redirect, request
+from flask import Blueprint, Response, abort, jsonify, redirect, request, send_from_directory
 from werkzeug.wrappers import Response as BaseResponse
 
-from serve.game_archive import GameArchive, GamesUnavailableError
+from envs.battlesnake.recording import Recording
+from serve.archive.reader import GamesUnavailableError
 from serve.viewer import engine
 from serve.viewer.access import Access
-from serve.viewer.spectators import Spectators, has_websockets
+from serve.viewer.spectators import SpectatorSlots, has_websockets
 
 OFFICIAL_BOARD = "https://board.battlesnake.com"
 GAMES_PER_PAGE, MAX_GAMES, TURNS_PER_ANSWER = 25, 100, 500
 
+_STATIC = Path(__file__).parent / "static"
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _HEADERS = {
     "Content-Security-Policy": (
@@ -36,31 +40,55 @@ _HEADERS = {
 }
 
 
+class Games(Protocol):
+    """Games that can be watched: a `GameArchive` or a `HostedGame`. The archive's docstrings say what the entries hold."""
+
+    def games(self, *, live: bool | None = None, limit: int = 50, offset: int = 0) -> list[dict[str, Any]]:
+        """Return games, those that were seen last first."""
+
+    def bodies(self, game_id: str) -> list[dict[str, Any]]:
+        """Return one game as each of its known snakes saw it. The snake that was asked last comes first."""
+
+    def game(self, game_id: str, snake: str, you: str | None = None) -> dict[str, Any] | None:
+        """Return one game as one snake saw it."""
+
+    def turns(self, game_id: str, snake: str, *, since: int = 0, you: str | None = None) -> list[dict[str, Any]]:
+        """Return the game's turns from number `since` on."""
+
+    def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
+        """Return the game as a recording."""
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the figures of all games."""
+
+
 def viewer_blueprint(
-    store: GameArchive,
+    store: Games,
     *,
-    snakes: Sequence[str],
     access: Access | None = None,
     board_origins: Sequence[str] = (OFFICIAL_BOARD,),
 ) -> Blueprint:
-    """Everything there is to watch, for an application's root.
+    """Make the viewer's routes, for an application's root.
 
-    `snakes`: the names under which games are stored. `access`: who may look (default: this machine only). `board_origins`: web
-    pages elsewhere that may read games in the engine's protocol.
+    `access` decides who may watch (default: this machine only). `board_origins` are the origins of web pages elsewhere that
+    may read games in the engine's protocol.
     """
     access = access or Access()
-    viewer = Blueprint("viewer", __name__, static_folder="static", static_url_path="/viewer")
+    viewer = Blueprint("viewer", __name__, static_folder=_STATIC, static_url_path="/viewer")
     viewer.before_request(partial(_refusal, access))
     viewer.after_request(_with_headers)
     viewer.register_error_handler(GamesUnavailableError, lambda error: (jsonify(error=str(error)), 503))
     _add_pages(viewer, access)
     _add_api(viewer, store, access)
-    _add_engine(viewer, store, snakes=snakes, board_origins=board_origins)
+    _add_engine(viewer, store, board_origins=board_origins)
     return viewer
 
 
 def home_page(access: Access) -> BaseResponse | None:
-    """What `GET /` gives a browser whose owner may watch: the page. None for all others: engines get the snake's info."""
+    """Return the page for `GET /` if a browser asks whose owner may watch.
+
+    Otherwise return None; engines get the snake's info.
+    """
     accept = request.accept_mimetypes
     if accept["text/html"] <= accept["application/json"] or not (_brings_token(access) or access.allows()):
         return None
@@ -71,7 +99,7 @@ def _page(name: str, access: Access) -> BaseResponse:
     """A page; or, if the token came in its address, the cookie and the address without it."""
     if _brings_token(access):
         return access.remember(redirect(request.path))
-    return current_app.blueprints["viewer"].send_static_file(name)
+    return send_from_directory(_STATIC, name)
 
 
 def _brings_token(access: Access) -> bool:
@@ -104,7 +132,7 @@ def _add_pages(viewer: Blueprint, access: Access) -> None:
         return _page("game.html", access)
 
 
-def _add_api(viewer: Blueprint, store: GameArchive, access: Access) -> None:
+def _add_api(viewer: Blueprint, store: Games, access: Access) -> None:
     def known_game(game_id: str, snake: str) -> dict[str, Any]:
         return store.game(game_id, snake, request.args.get("you")) or abort(404, "no such game; it may have been cleared away")
 
@@ -148,15 +176,14 @@ def _number(name: str, default: int, *, most: int = 1 << 30) -> int:
     return int(text)
 
 
-def _add_engine(viewer: Blueprint, store: GameArchive, *, snakes: Sequence[str], board_origins: Sequence[str]) -> None:
-    spectators = Spectators()
+def _add_engine(viewer: Blueprint, store: Games, *, board_origins: Sequence[str]) -> None:
+    places = SpectatorSlots()
+
+    def as_last_seen(game_id: str) -> dict[str, Any] | None:
+        return next(iter(store.bodies(game_id)), None)
 
     def find(game_id: str) -> dict[str, Any]:
-        """The game as the snake of ours saw it that lived the longest."""
-        seen = [game for snake in snakes if (game := store.game(game_id, snake))]
-        if len(seen) > 1:
-            seen.sort(key=lambda game: len(store.turns(game_id, game["snake"], you=game["you"])))
-        return seen[-1] if seen else abort(404, "no such game")
+        return as_last_seen(game_id) or abort(404, "no such game")
 
     @viewer.get("/games/<game_id>")
     @viewer.get("/share/<key>/games/<game_id>")
@@ -172,8 +199,9 @@ def _add_engine(viewer: Blueprint, store: GameArchive, *, snakes: Sequence[str],
         if request.origin not in (None, request.host_url.rstrip("/"), *board_origins):
             abort(403, f"pages of {request.origin[:100]} may not watch")
         if not has_websockets():
-            abort(501, "this server has no WebSockets: watch at /watch, or run it on gunicorn")
+            abort(501, "this server has no WebSockets: watch at /watch, or run it with procsnake serve")
         seen = find(game_id)
-        about = partial(store.game, game_id, seen["snake"], seen["you"])
+        # One snake's turns go on with those of the others, so any tells the whole game; whether it goes on, the last one tells.
+        about = partial(as_last_seen, game_id)
         turns = partial(store.turns, game_id, seen["snake"], you=seen["you"])
-        return spectators.show(partial(engine.events, about, turns))
+        return places.show(partial(engine.events, about, turns))

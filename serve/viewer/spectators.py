@@ -1,104 +1,108 @@
-"""WebSockets to people who watch, on the threads of gunicorn: few, and never in the way of those who play.
-
-Gunicorn hands out a request's connection and forgets about it for as long as its thread is busy; waitress doesn't, so it has no
-WebSockets. Each spectator keeps a thread that could answer moves; who doesn't read loses its place.
-"""
+"""WebSockets to people who watch. They are few and have threads of their own, so that they never delay moves."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-import socket
-import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
-from flask import Response, abort, request
-from simple_websocket import ConnectionClosed, Server
-from wsproto.frame_protocol import CloseReason
-from wsproto.utilities import RemoteProtocolError
+from flask import Response, request
 
-from envs.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError
 
 log = logging.getLogger(__name__)
 
 MAX_SPECTATORS = 4
-SEND_SECONDS, GOODBYE_SECONDS = 5, 2
-_CONNECTION = "gunicorn.socket"
-_OPTIONS = {"ping_interval": 25, "max_message_size": 1024}
-_MAX_REASON = 100
+SPECTATE = "procsnake.spectate"
+"""Key at which a server with WebSockets leaves a `Spectator` in the environment of a request for one, and None in others."""
+_NORMAL, _INTERNAL_ERROR, _TRY_AGAIN_LATER = 1000, 1011, 1013
+_MAX_REASON, _PAUSE_S = 100, 0.1
+
+Events = Callable[[Callable[[float], None]], Iterator[Any]]
 
 
-class Spectators:
-    """The places of one process: `MAX_SPECTATORS` at a time, whoever comes later is told to try again."""
+class _LeftError(Exception):
+    """The spectator has left, or the server ends."""
+
+
+class SpectatorSlots:
+    """The places for spectators of one process: `MAX_SPECTATORS` at a time. Whoever comes later is told to try again."""
 
     def __init__(self) -> None:
-        self._places = threading.BoundedSemaphore(MAX_SPECTATORS)
+        self._free = threading.BoundedSemaphore(MAX_SPECTATORS)
 
-    def show(self, events: Callable[[Callable[[float], None]], Iterator[Any]]) -> Response:
-        """Turn the request at hand into a WebSocket and send it each of `events(wait)` as JSON, then say goodbye.
+    def show(self, events: Events) -> Response:
+        """Turn the current request into a WebSocket, send each of `events(wait)` over it as JSON, and close it.
 
-        `wait(seconds)` sleeps and leaves when the spectator does. For a request that is no proper WebSocket's: 400.
+        `wait(seconds)` sleeps, and ends the events when the spectator leaves.
         """
-        viewer = _shake_hands()
-        code, reason = CloseReason.NORMAL_CLOSURE, ""
-        is_admitted = self._places.acquire(blocking=False)
-        try:
-            if is_admitted:
-                for event in events(partial(_wait, viewer)):
-                    viewer.send(json.dumps(event, separators=(",", ":")))
-            else:
-                code, reason = CloseReason.TRY_AGAIN_LATER, f"{MAX_SPECTATORS} people are watching already"
-        except ProcsnakeError as error:
-            code, reason = CloseReason.INTERNAL_ERROR, str(error)[:_MAX_REASON]
-        except (ConnectionClosed, OSError):
-            log.info("a spectator left, or stopped reading")
-        finally:
-            if is_admitted:
-                self._places.release()
-            _part(viewer, code, reason)
-        return _UsedUp()
+        request.environ[SPECTATE].show(events, self._free)
+        return Response(status=101)
 
 
 def has_websockets() -> bool:
-    """Whether the server under us hands out the connection, which WebSockets need."""
-    return _CONNECTION in request.environ
+    """Whether the server that runs this application has WebSockets."""
+    return SPECTATE in request.environ
 
 
-def _shake_hands() -> Server:
-    """The request's connection as a WebSocket: a duplicate of it, because gunicorn closes its own."""
-    connection = request.environ[_CONNECTION].dup()
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
-    try:
-        return Server({**request.environ, _CONNECTION: connection}, **_OPTIONS)
-    except RemoteProtocolError as error:
-        connection.close()
-        abort(400, f"that is no WebSocket's handshake: {error}")
+class Spectator:
+    """One WebSocket. It stands between the event loop, which has the connection, and the thread that produces the events."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, threads: Executor) -> None:
+        self._loop, self._threads = loop, threads
+        self._has_left = threading.Event()
+        self.events: Events | None = None
+        """The events to show; None if the application has refused."""
+
+    def show(self, events: Events, places: threading.BoundedSemaphore) -> None:
+        """Show these events, if there is a place."""
+        self.events, self._places = events, places
+
+    async def watch(self, receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
+        """Open the WebSocket, send the events and close it. Returns when the spectator has gone."""
+        await receive()
+        await send({"type": "websocket.accept"})
+        if not self._places.acquire(blocking=False):
+            # Some clients don't notice a close that comes together with the handshake.
+            await asyncio.sleep(_PAUSE_S)
+            await send(_close(_TRY_AGAIN_LATER, f"{MAX_SPECTATORS} people are watching already"))
+            return
+        listening = asyncio.create_task(self._listen(receive))
+        try:
+            code, reason = await self._loop.run_in_executor(self._threads, self._tell, send)
+            with suppress(OSError):
+                await send(_close(code, reason))
+        finally:
+            self._places.release()
+            listening.cancel()
+
+    async def _listen(self, receive: Callable[[], Any]) -> None:
+        """Drop what a spectator says until it leaves."""
+        while (await receive())["type"] != "websocket.disconnect":
+            pass
+        self._has_left.set()
+
+    def _tell(self, send: Callable[[Any], Any]) -> tuple[int, str]:
+        assert self.events is not None
+        try:
+            for event in self.events(self._wait):
+                text = json.dumps(event, separators=(",", ":"))
+                asyncio.run_coroutine_threadsafe(send({"type": "websocket.send", "text": text}), self._loop).result()
+        except ProcsnakeError as error:
+            return _INTERNAL_ERROR, str(error)[:_MAX_REASON]
+        except (_LeftError, OSError):
+            log.info("a spectator left, or stopped reading")
+        return _NORMAL, ""
+
+    def _wait(self, seconds: float) -> None:
+        if self._has_left.wait(seconds):
+            raise _LeftError
 
 
-def _wait(viewer: Server, seconds: float) -> None:
-    """Wait, and drop what a spectator sends meanwhile: there is nothing to say. Raises `ConnectionClosed` if it left."""
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        viewer.receive(timeout=left)
-
-
-def _part(viewer: Server, code: CloseReason, reason: str) -> None:
-    """Say goodbye and see the other side off, here: gunicorn would wait for it where it takes requests, everybody's."""
-    with suppress(ConnectionClosed, OSError):
-        viewer.close(code, reason)
-    viewer.thread.join(GOODBYE_SECONDS)
-    with suppress(OSError):
-        viewer.sock.shutdown(socket.SHUT_RDWR)
-    viewer.thread.join(GOODBYE_SECONDS)
-
-
-class _UsedUp(Response):
-    """What gunicorn takes for "there is nothing more to answer on this connection"."""
-
-    def __call__(self, *_: Any) -> Any:
-        raise StopIteration
+def _close(code: int, reason: str) -> dict[str, Any]:
+    return {"type": "websocket.close", "code": code, "reason": reason}

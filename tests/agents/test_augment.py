@@ -18,7 +18,7 @@ from agents.augment import (
     rotate,
     translate,
 )
-from envs.errors import UnknownNameError
+from envs.common.errors import UnknownNameError
 
 
 def _generator(seed: int = 0) -> torch.Generator:

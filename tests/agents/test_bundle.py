@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import zipfile
@@ -98,9 +99,120 @@ def test_a_zip_with_two_policies_is_refused(bundle_path, tmp_path):
 
 def test_a_file_that_unpacks_to_more_than_the_limit_is_refused(bundle_path, tmp_path, monkeypatch):
     path = zipped(bundle_path, tmp_path / "snake.zip")
-    monkeypatch.setattr(bundle, "MAX_FILE_BYTES", 1 << 12)
-    with pytest.raises(BundleError, match="larger than"):
+    monkeypatch.setitem(bundle.MAX_FILE_BYTES, "policy.onnx", 1 << 12)
+    for there in (path, bundle_path):
+        with pytest.raises(BundleError, match="4096 are the most"):
+            bundle.load(there)
+
+
+def with_new_hashes(folder):
+    """The card of a stranger is right about the stranger's files."""
+    files = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in NAMES if name != "card.json"}
+    edit_card(folder, files=files)
+    return folder
+
+
+def test_a_card_that_is_large_is_not_read(copied, tmp_path):
+    with open(copied / "card.json", "ab") as file:
+        file.truncate(240 << 20)
+    with pytest.raises(BundleError, match=f"card.json can't be read: it has {240 << 20} bytes"):
+        bundle.load(copied)
+
+
+def test_a_small_zip_that_unpacks_to_much_is_refused_before_it_does(copied, tmp_path):
+    """A card of 240 MB in 240 KB, once told as it is and once as 100 bytes."""
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("card.json", bytes(240 << 20))
+    with pytest.raises(BundleError, match="1048576 are the most"):
         bundle.load(path)
+    path.write_bytes(path.read_bytes().replace((240 << 20).to_bytes(4, "little"), (100).to_bytes(4, "little")))
+    with pytest.raises(BundleError):
+        bundle.load(path)
+
+
+def test_a_zip_with_a_long_table_of_contents_is_refused(tmp_path):
+    path = tmp_path / "many.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in range(1001):
+            archive.writestr(str(number), b"")
+    with pytest.raises(BundleError, match="1001 files"):
+        bundle.load(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in range(400):
+            archive.writestr(f"{number:03}{'x' * 5000}", b"")
+    with pytest.raises(BundleError, match="table of contents"):
+        bundle.load(path)
+
+
+def test_a_network_whose_data_lie_in_another_file_is_refused(copied, tmp_path, monkeypatch):
+    """onnxruntime alone would take them from the working directory."""
+    model = onnx.load(copied / "policy.onnx")
+    onnx.save_model(model, tmp_path / "policy.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    assert (tmp_path / "weights.bin").is_file()
+    shutil.copy(tmp_path / "policy.onnx", copied)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BundleError, match="data in other files"):
+        bundle.load(with_new_hashes(copied))
+    (copied / "policy.onnx").write_bytes(b"\xff" * 100)
+    with pytest.raises(BundleError, match="no ONNX model"):
+        bundle.load(with_new_hashes(copied))
+
+
+@pytest.mark.parametrize("backend", ["onnx", "torch"])
+def test_a_network_that_answers_no_numbers_does_not_play(tmp_path, backend):
+    import torch
+
+    from agents.policy import Policy
+
+    observation = EgocentricPlanes(rotate=True)
+    card = make_card(observation)
+    network = make_network("snake-cnn", tuple(card["observation_shape"]), 3)
+    with torch.no_grad():
+        network.heads.actor.weight[0, 0] = float("nan")
+    path = bundle.export(tmp_path / "nan", network=network, card=card)
+    with pytest.raises(BundleError, match="NaN"):
+        Policy.load(path, backend).logits(np.zeros((1, *card["observation_shape"]), np.uint8))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"observation_shape": [100_000, 100_000, 12]},
+        {"observation_shape": [11, -11, 12]},
+        {"observation_shape": ["11"]},
+        {"observation_dtype": "object"},
+        {"action": {"num_actions": 1 << 40}},
+        {"network": {"name": "mlp", "options": [1]}},
+    ],
+)
+def test_a_card_of_sizes_that_nothing_has_is_refused(copied, changes):
+    edit_card(copied, **changes)
+    with pytest.raises(BundleError, match=next(iter(changes))):
+        bundle.load(copied)
+
+
+def test_a_network_that_is_larger_than_its_weights_is_not_built(copied):
+    from agents.policy import Policy
+
+    edit_card(copied, network={"name": "mlp", "options": {"hidden_sizes": [1 << 20, 1 << 20]}})
+    with pytest.raises(BundleError, match=r"has \d{13} bytes of weights"):
+        Policy.load(copied, "torch")
+
+
+def test_a_network_that_answers_otherwise_than_its_card_says_is_refused(copied):
+    from agents.policy import Policy
+
+    edit_card(copied, observation_shape=[5, 5, 12])
+    with pytest.raises(BundleError, match=r"can't be run as its card says"):
+        Policy.load(copied)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "1" * 5000, '{"format": NaN}', "\x00"])
+def test_a_card_that_is_no_json_for_any_reason_is_one_line(copied, text):
+    (copied / "card.json").write_text(text)
+    with pytest.raises(BundleError):
+        bundle.load(copied)
 
 
 def test_missing_path_says_how_to_get_one(tmp_path):

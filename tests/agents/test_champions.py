@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+import getpass
+import json
+import re
+import shlex
+import socket
+
 import numpy as np
 import pytest
 
 import agents
+import procsnake
 from agents import bundle, champions
-from agents.champions.crown import crown
+from agents.card import Card
 from agents.evaluation import play_games
+from agents.export.shrink import crown
 from agents.policy import Policy
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.settings import Settings
@@ -62,3 +70,20 @@ def test_crowning_halves_the_files_and_hardly_changes_what_the_policy_says(tmp_p
     # Both files hold the same weights.
     by_torch = Policy.load(small, "torch").move_probabilities(state, boards, slots)[0]
     np.testing.assert_allclose(by_torch, shares[1], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", champions.names())
+def test_nothing_that_is_shipped_tells_of_the_machine_that_made_it(name):
+    for file in ("card.json", "README.md"):
+        text = (champions.path(name) / file).read_text(encoding="utf-8")
+        assert not re.findall(r"(?<![\w.)])(?:/(?:tmp|home|root|work|Users|var|mnt)\b|[A-Z]:\\)[^\"'\s]*", text)
+        for word in (socket.gethostname(), getpass.getuser()):
+            assert not re.search(rf"\b{re.escape(word)}[@:]", text)
+
+
+@pytest.mark.parametrize("name", champions.names())
+def test_how_to_train_one_again_can_be_pasted(name, tmp_path):
+    card = Card.from_dict(json.loads((champions.path(name) / "card.json").read_text(encoding="utf-8")))
+    for command in card.command.split(" && "):
+        assert shlex.join(shlex.split(command)) == command
+        assert procsnake.build_parser().parse_args(shlex.split(command)[1:]).experiment

@@ -15,7 +15,7 @@ from agents.policy import Policy
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import RIGHT
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 from tests.agents.boards import board, played_boards
 from tests.agents.bundles import make_bundle
 

@@ -6,8 +6,8 @@ import agents
 from agents.bundle import BundleError
 from agents.heuristics import FloodFill
 from agents.policy import Policy
-from agents.registry import _FACTORIES
-from envs.errors import ConfigError, UnknownNameError
+from agents.registry import _FACTORIES, options_of
+from envs.common.errors import ConfigError, UnknownNameError
 
 
 @pytest.mark.parametrize("name", ["flood", "greedy", "random"])
@@ -44,3 +44,28 @@ def test_register_adds_an_agent(monkeypatch):
     monkeypatch.setattr("agents.registry._FACTORIES", dict(_FACTORIES))
     agents.register("starving", lambda: FloodFill(hungry=0))
     assert agents.make("starving").hungry == 0
+
+
+def test_a_name_may_bring_options():
+    search = agents.make("alphabeta?nodes=300&near=5", nodes=20, max_rivals=1)
+    assert (search.nodes, search.near, search.max_rivals) == (300, 5, 1)
+    assert agents.make("mcts?root=regret&sample=true").sample is True
+
+
+@pytest.mark.parametrize("name", ["flood?", "flood?hungry", "flood?=3"])
+def test_options_in_a_name_are_written_in_one_way(name):
+    with pytest.raises(ConfigError, match="option"):
+        agents.make(name)
+
+
+def test_options_in_a_name_are_checked_like_others():
+    with pytest.raises(ConfigError, match="hungri"):
+        agents.make("flood?hungri=1")
+
+
+def test_the_options_of_a_name_are_those_that_make_takes(bundle_path):
+    assert {"nodes", "cpu_ms", "near"} <= options_of("alphabeta?near=3")
+    assert {"cpu_ms", "simulations"} <= options_of(f"{bundle_path}+mcts")
+    assert "policy" not in options_of(f"{bundle_path}+mcts")
+    assert "nodes" in options_of("my_rule.py+alphabeta")
+    assert "nodes" not in options_of("flood") | options_of(str(bundle_path)) | options_of("my_rule.py")

@@ -22,7 +22,7 @@ import numpy as np
 
 from tests.benchmarks.measure import machine
 from train.config import Experiment
-from train.mxnet_dqn import Batch, MXNetDQN
+from train.mxnet_dqn import MXNetDQN, Transitions
 
 
 class OneByOne(MXNetDQN):
@@ -32,7 +32,7 @@ class OneByOne(MXNetDQN):
         super().__init__(experiment)
         for network in (self.learner.network, self.learner.target):
             network.hybridize(active=False)
-        self.memories: list[deque[Batch]] = [deque(maxlen=5000) for _ in range(self.world.num_envs)]
+        self.memories: list[deque[Transitions]] = [deque(maxlen=5000) for _ in range(self.world.num_envs)]
         self.taken = [0] * self.world.num_envs
 
     def choose(self) -> np.ndarray:
@@ -49,7 +49,7 @@ class OneByOne(MXNetDQN):
         decisions = super().play()
         for row in range(decisions):
             place = (before + row) % self.settings.buffer_size
-            self.memories[row].append(Batch(*(kept[place] for kept in self.replay._kept)))
+            self.memories[row].append(Transitions(*(kept[place] for kept in self.replay._kept)))
             self.taken[row] += 1
         return decisions
 
@@ -58,7 +58,7 @@ class OneByOne(MXNetDQN):
         for row in range(decisions):
             if self.taken[row] % self.settings.update_every == 0 and len(self.memories[row]) > self.settings.batch_size:
                 drawn = random.sample(self.memories[row], self.settings.batch_size)
-                told.append(self.learner.update(Batch(*(np.stack(column) for column in zip(*drawn, strict=True)))))
+                told.append(self.learner.update(Transitions(*(np.stack(column) for column in zip(*drawn, strict=True)))))
         return told
 
 

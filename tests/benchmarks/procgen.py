@@ -31,11 +31,11 @@ from torch import nn
 
 from envs.procgen.games import load_library
 from tests.benchmarks.measure import machine
-from train.allocator import keep_freed_memory
 from train.config import Experiment
-from train.modules import has_fast_bfloat16
 from train.ppo import PPOConfig
-from train.ray_runtime import running_ray
+from train.rllib.allocator import keep_freed_memory
+from train.rllib.modules import has_fast_bfloat16
+from train.rllib.ray_runtime import running_ray
 
 GAMES, EPOCHS, MINIBATCHES, ACTIONS = 64, 3, 8, 15
 GAMMA, GAE_LAMBDA, CLIP, VF_COEF, ENT_COEF, LEARNING_RATE = 0.999, 0.95, 0.2, 0.5, 0.01, 5e-4

@@ -22,8 +22,8 @@ import torch
 
 from tests.benchmarks.measure import machine
 from train.config import Experiment
-from train.ray_runtime import built_algorithm, num_processes, running_ray
-from train.replay_buffer import ReplayBuffer
+from train.rllib.ray_runtime import built_algorithm, num_processes, running_ray
+from train.rollouts.replay_buffer import ReplayBuffer
 
 NETWORK_BYTES_A_SECOND = 10e9 / 8
 """10 Gbit/s, which ml.c5.9xlarge and ml.g5.2xlarge have at most for long."""

@@ -32,14 +32,14 @@ from ray.tune.registry import register_env
 from agents import networks
 from envs.battlesnake import BattlesnakeVectorEnv
 from tests.benchmarks.measure import machine
-from tests.train.rllib_own import own_dqn, own_ppo
+from tests.train.rllib.rllib_own import own_dqn, own_ppo
 from train.algorithms import algorithm_config
-from train.allocator import keep_freed_memory
-from train.batch_runner import ADVANTAGES, VALUE_TARGETS
 from train.config import Experiment
-from train.modules import has_fast_bfloat16
 from train.ppo import PPOConfig, ppo_loss
-from train.ray_runtime import running_ray
+from train.rllib.allocator import keep_freed_memory
+from train.rllib.modules import has_fast_bfloat16
+from train.rllib.ray_runtime import running_ray
+from train.rollouts.batch_runner import ADVANTAGES, VALUE_TARGETS
 
 OBSERVATION = {"view": "window", "radius": 5, "rotate": True}
 STEPS, EPOCHS, MINIBATCHES = 32, 2, 8

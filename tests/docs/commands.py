@@ -16,7 +16,7 @@ _VARIABLE = re.compile(r"^([A-Z_][A-Z_0-9]*=\S* )*(?=procsnake )")
 
 @dataclass(frozen=True)
 class Command:
-    """One of them, as a reader would type it: without what stands behind two spaces, which explains it."""
+    """One of them, as a reader would copy it: the line, with the explanation behind its #."""
 
     page: str
     text: str
@@ -44,4 +44,4 @@ def commands() -> list[Command]:
 
 def _of(block: str) -> list[str]:
     lines = [_VARIABLE.sub("", line.strip()) for line in block.replace("\\\n", " ").splitlines()]
-    return [re.split(r"\s{2,}(?!--)|\s+&&\s+|\s+\|\s+|\s+&$", line)[0] for line in lines if line.startswith("procsnake ")]
+    return [re.split(r"\s+&&\s+|\s+\|\s+|\s+&$", line)[0] for line in lines if line.startswith("procsnake ")]

@@ -21,13 +21,13 @@ COMMANDS = commands()
 NOT_RUN = {
     "job": "needs an AWS account",
     "cluster": "needs machines that ssh reaches",
-    "compare": "trains for minutes at least; tests/train/test_compare.py runs a small one",
-    "tune": "trains several times; tests/train/test_tune.py does so",
+    "compare": "trains for minutes at least; tests/train/comparison/test_compare.py runs a small one",
+    "tune": "trains several times; tests/train/tuning/test_tune.py does so",
     "report": "needs a run; notebook 2 makes some",
     "quickstart": "trains for minutes; `make play` calls it",
     "export aicrowd": "needs a Procgen run; notebook 6 makes one and exports it",
-    "export check": "the same",
-    "export submit": "the same",
+    "export check": "needs an entry; notebook 6 makes one",
+    "export submit": "needs an entry; notebook 6 makes one",
     "export savedmodel": "needs TensorFlow",
 }
 """By first words, why a command isn't run here."""
@@ -35,6 +35,7 @@ MINIATURE = {
     "evaluate": ["--games", "1"],
     "play": ["--delay", "0"],
     "tournament": ["--games", "1", "--max-turns", "5"],
+    "sprt": ["--games", "4", "--max-turns", "5"],
 }
 """What is added to commands, so that they take seconds."""
 SNAKE = r"runs/my-run(/bundle)?|runs/battlesnake-\w+-…(/bundle)?|snake\.zip|champion-\w+"
@@ -80,7 +81,9 @@ def reason_not_to_run(command: Command) -> str | None:
     if command.words[0] == "launch" and "--explain" not in command.words:
         return "needs an AWS account"
     if "--browser" in command.words:
-        return "shows its game until Ctrl-C; tests/serve/viewer/test_browser.py watches one"
+        return "shows its game until Ctrl-C; tests/serve/viewer/browser/test_game.py watches one"
+    if any(word.startswith("runs/corridor-") for word in command.words):
+        return "tests/docs/test_contributing.py runs it"
     if "--levels" in command.words:
         return "needs a Procgen run; notebook 4 makes one and measures it"
     return None
@@ -94,8 +97,11 @@ def test_it_runs(command, desk, monkeypatch):
     folder, url = desk
     monkeypatch.chdir(folder)
     words = words_here(command, url)
+    if words[0] == "sprt":
+        (folder / "outputs" / "sprt.db").unlink(missing_ok=True)  # the same
     if words[0] == "tournament" and "flood" in words:
-        (folder / "tournament.db").unlink(missing_ok=True)  # a reader plays one tournament, not all that the pages show
+        # A reader plays one tournament, not all that the pages show.
+        (folder / "outputs" / "tournament.db").unlink(missing_ok=True)
     assert procsnake.main(words) == 0
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 import shutil
@@ -10,7 +12,9 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "contributing.md").read_text(encoding="utf-8")
@@ -25,13 +29,14 @@ def write(folder: Path, *names: str) -> None:
 
 def procsnake(folder: Path, *arguments: str, paths: tuple[Path, ...] = ()) -> str:
     """What the command prints; it must end well."""
-    found = os.pathsep.join(map(str, (*paths, folder, REPOSITORY)))
     command = [sys.executable, "-m", *arguments]
-    ended = subprocess.run(
-        command, cwd=folder, env={**os.environ, "PYTHONPATH": found}, capture_output=True, text=True, timeout=250
-    )
+    ended = subprocess.run(command, cwd=folder, env=environment(*paths, folder), capture_output=True, text=True, timeout=250)
     assert ended.returncode == 0, f"{arguments}\n{ended.stdout[-2000:]}\n{ended.stderr[-2000:]}"
     return ended.stdout
+
+
+def environment(*paths: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*paths, REPOSITORY)))}
 
 
 def last_row(folder: Path) -> dict[str, str]:
@@ -52,6 +57,54 @@ def test_the_world_passes_its_test_and_is_solved(tmp_path):
     row = last_row(tmp_path)
     assert float(row["episode_return_mean"]) > 0.99
     assert float(row["episode_len_mean"]) < 9  # the best is 7; whoever walks at random needs 20 and more
+    it_is_measured_reported_watched_and_filmed(tmp_path, next(tmp_path.glob("runs/*")))
+
+
+def it_is_measured_reported_watched_and_filmed(folder: Path, run: Path) -> None:
+    name = f"runs/{run.name}"
+    policy, random = json.loads(procsnake(folder, "procsnake", "evaluate", name, "--episodes", "64", "--json"))
+    assert (policy["world"], policy["mean_return"], policy["mean_length"]) == ("corridor", 1.0, 7.0)
+    assert random["interval"][1] < 0.9
+    procsnake(folder, "procsnake", "report", name)
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "return 1 after 7 steps" in page
+    assert "1 to 1" in page
+    (film,) = re.findall(r"data:video/mp4;base64,([A-Za-z0-9+/=]+)", page)
+    assert b"ftyp" in base64.b64decode(film)[:16]
+    told = procsnake(folder, "procsnake", "play", name, "--delay", "0", "--record", "film.gif")
+    assert told.splitlines()[-1] == "return 1 after 7 steps"
+    with Image.open(folder / "film.gif") as film:
+        assert film.n_frames == 7  # before each step
+        brightest = []
+        for frame in range(7):
+            film.seek(frame)
+            brightest.append(np.asarray(film.convert("L")).max(0).argmax())
+    assert brightest == sorted(set(brightest))  # a cell further each time
+
+
+@pytest.mark.long
+def test_a_strangers_run_names_no_code_that_is_executed(tmp_path):
+    """Its world is in a module that its configuration names; only who names it himself has it imported."""
+    write(tmp_path, "my_world.py", "corridor.yaml")
+    procsnake(tmp_path, "procsnake", "train", "--config", "corridor.yaml", "--set", "budget.total_agent_steps=1000")
+    run = next(tmp_path.glob("runs/*"))
+    (run / "config.yaml.hmac").unlink()
+    (tmp_path / "my_world.py").write_text(f"open('executed', 'w')\n{FILES['my_world.py']}")
+    name = f"runs/{run.name}"
+    procsnake(tmp_path, "procsnake", "report", name)
+    assert "no film: config.yaml names my_world" in (run / "report.html").read_text(encoding="utf-8")
+    for command in ("evaluate", "play"):
+        refused = subprocess.run(
+            [sys.executable, "-m", "procsnake", command, name],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+        )
+        assert refused.returncode == 2
+        assert "--imports MODULE" in refused.stderr
+    assert not (tmp_path / "executed").exists()
+    procsnake(tmp_path, "procsnake", "evaluate", name, "--imports", "my_world", "--episodes", "2")
 
 
 @pytest.mark.long

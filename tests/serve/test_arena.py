@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 import agents
+from envs.battlesnake import webhook
 from envs.battlesnake.state import MOVE_NAMES
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
+from serve.archive.store import GameStore
 from serve.arena import Look, create_app
-from serve.games import GameStore
+from serve.request_body import MAX_VALUES
 from serve.viewer import Access
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request, recorded
@@ -102,6 +104,26 @@ def test_odd_requests_that_random_damage_hardly_finds(client, change, status):
     request = plain_request(board(19, 19, [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]))
     change(request)
     assert client.post("/move", data=json.dumps(request)).status_code == status
+
+
+@pytest.mark.parametrize("size", [(2, 2), (2, 30), (26, 26), (100, 3)], ids=str)
+def test_a_board_that_the_engine_cannot_hold_gets_a_legal_move_all_the_same(client, size):
+    width, height = size
+    request = small_request()
+    request["board"] |= {"width": width, "height": height, "snakes": [], "food": [{"x": 0, "y": 0}]}
+    corner = [(width - 1, height - 1), (width - 2, height - 1), (width - 2, height - 2)]
+    request["you"]["body"] = [{"x": x, "y": y} for x, y in corner]
+    for path, answered in (("/start", {}), ("/move", {"move": "down", "shout": ""}), ("/end", {})):
+        answer = client.post(path, json=request)
+        assert (answer.status_code, answer.get_json()) == (200, answered)
+
+
+def test_seventeen_snakes_get_a_legal_move(client):
+    bodies = [{"id": str(n), "health": 50, "body": [{"x": n, "y": y} for y in (2, 1, 0)]} for n in range(17)]
+    request = small_request()
+    request["board"] |= {"width": 19, "height": 19, "snakes": bodies}
+    request["you"] = bodies[3]
+    assert client.post("/move", json=request).get_json()["move"] == "up"
 
 
 @pytest.mark.parametrize("depth", range(100, 1000, 50))
@@ -255,3 +277,58 @@ def test_a_clock_that_jumps_is_no_reason_to_be_late(store, monkeypatch):
     monkeypatch.undo()
     assert store.flush(20)
     assert store.statistics()["errors"] == 0
+
+
+def test_thousands_of_games_that_are_begun_are_not_all_kept(store):
+    client = create_app(agents.make("flood"), store=store).test_client()
+    request = plain_request(board(11, 11, [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]))
+    for number in range(300):
+        request["game"]["id"] = f"hostile-{number}"
+        assert client.post("/start" if number % 2 else "/move", json=request).status_code == 200
+    assert store.flush(20)
+    assert 100 <= len(list(store.every_game())) < 150
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}], ids=str
+)
+@pytest.mark.parametrize("call", ["start", "move", "end"])
+def test_a_web_page_writes_nothing_into_the_games(tmp_path, call, headers):
+    """A page anywhere may post text/plain to this machine without asking, and its address may be made to look like ours."""
+    store = GameStore(f"sqlite:///{tmp_path}/games.db")
+    client = create_app({"flood": agents.make("flood")}, store=store).test_client()
+    answer = client.post(f"/{call}", data=json.dumps(small_request()), content_type="text/plain", headers=headers)
+    assert answer.status_code == 403
+    assert store.writer._taken == 0
+    assert client.post(f"/{call}", data=json.dumps(small_request()), content_type="text/plain").status_code == 200
+    assert store.writer._taken == 1
+    store.close()
+
+
+def test_a_body_of_more_values_than_a_board_holds_is_refused_unread(client):
+    request = small_request()
+    request["board"]["hazards"] = [{"x": 1, "y": 1}] * 2500
+    assert client.post("/move", json=request).status_code == 200
+    for unknown in ([[]] * MAX_VALUES, [0] * MAX_VALUES, [{}] * MAX_VALUES):
+        answer = client.post("/move", json={**request, "unknown": unknown})
+        assert answer.status_code == 413
+        assert "values" in answer.get_json()["error"]
+
+
+def test_the_last_board_is_read_once_whoever_lives(tmp_path, monkeypatch):
+    """Sixteen snakes of whom the last alone lives, in a body that is no game otherwise."""
+    reads = []
+    place = webhook.state_from_board
+    monkeypatch.setattr(webhook, "state_from_board", lambda *board, **more: reads.append(1) or place(*board, **more))
+    request = small_request()
+    you = request["you"]
+    request["board"]["snakes"] = [{**you, "id": f"dead-{n}", "health": 0} for n in range(15)] + [{**you, "id": "last"}]
+    store = GameStore(f"sqlite:///{tmp_path}/games.db")
+    store.ended("s", {**request, "you": {**you, "health": 0}})
+    assert store.flush(20)
+    assert store.games()[0]["snakes"] == [you["name"]]
+    request["board"]["food"] = [{"x": "no", "y": "number"}]
+    store.ended("s", {**request, "game": {**request["game"], "id": "other"}})
+    assert store.flush(20)
+    assert len(reads) == 1
+    store.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -12,10 +13,13 @@ import agents
 from agents.agent import Agent, Decision
 from envs.battlesnake.state import DOWN, LEFT, RIGHT, UP
 from envs.battlesnake.webhook import Turn
+from serve import deadline
 from serve.cores import Cores
-from serve.deadline import Decider, safest_move
+from serve.deadline import safest_move
 from tests.envs.battlesnake.positions import board
 from tests.serve.agents import Exits, Hangs, Nonsense, Raises
+
+Decider = partial(deadline.Decider, stall_ms=lambda: 0.0, max_think_ms=10_000)
 
 
 def turn(timeout_ms=300):
@@ -63,6 +67,27 @@ def test_hanging_calls_do_not_starve_later_ones():
         assert time.monotonic() < deadline
 
 
+class Records:
+    """A last word that was, or wasn't, needed."""
+
+    def __init__(self, *, is_late):
+        self.is_late, self.said = is_late, []
+
+    def at(self, due, move):
+        self.said.append((due, move))
+
+    def claim(self):
+        return not self.is_late
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_the_last_word_is_the_decision_if_it_came_to_that(is_late):
+    last_word, arrived = Records(is_late=is_late), time.monotonic()
+    decision = Decider(agents.make("flood")).decide(turn(timeout_ms=10_000), arrived=arrived, last_word=last_word)
+    assert last_word.said == [(pytest.approx(arrived + 9.92), UP)]
+    assert ("no answer within 9920 ms" in decision.note.get("fallback", "")) == is_late
+
+
 class Watches(Agent):
     """Remembers until when it was told to think."""
 
@@ -84,6 +109,19 @@ def test_the_time_to_think_is_what_is_left_since_the_request_arrived():
     Decider(agent).decide(turn(timeout_ms=9000), arrived=arrived)
     # 80 ms before the time-out at first, and 20 ms more for the answer to leave.
     assert agent.deadlines[0] - arrived == pytest.approx(8.9)
+
+
+def test_a_machine_that_stalls_takes_from_the_time_to_think_up_to_half_of_it():
+    for stalled, told in ((0, 0.4), (100, 0.25), (9000, 0.145)):
+        agent, arrived = Watches(), time.monotonic()
+        Decider(agent, stall_ms=lambda stalled=stalled: stalled).decide(turn(timeout_ms=500), arrived=arrived)
+        assert agent.deadlines[0] - arrived == pytest.approx(told)
+
+
+def test_no_call_thinks_for_longer_than_it_may():
+    agent, arrived = Watches(), time.monotonic()
+    Decider(agent, max_think_ms=1000).decide(turn(timeout_ms=10_000), arrived=arrived)
+    assert agent.deadlines[0] - arrived == pytest.approx(0.98)
 
 
 def test_a_slow_network_takes_from_the_time_to_think():

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import http.client
 import io
 import json
 import os
 import re
 import shutil
+import socket
+import ssl
 import subprocess
 import sys
 import sysconfig
 import time
 import urllib.error
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
@@ -21,7 +25,9 @@ import yaml
 
 import agents
 from serve.arena import create_app
+from serve.deploy.lock_requirements import wanted
 from serve.sagemaker_endpoint import Endpoint
+from serve.server import running
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request
 from tests.serve.snakes import open_ways
@@ -72,8 +78,156 @@ def test_whatever_the_image_copies_is_there_and_gets_through_the_ignore_file():
         assert first.startswith("#!") == (script.name != "prepare-cache")
 
 
+def test_what_the_image_installs_is_pinned_by_hash_and_is_what_setup_asks_for():
+    text = (DEPLOY / "requirements.txt").read_text()
+    locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", text, re.M))
+    assert len(re.findall(r"--hash=sha256:[0-9a-f]{64}", text)) >= len(locked)
+    assert all("--hash=" in entry for entry in text.split("==")[1:])
+    constrained = dict(re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;]+)", (ROOT / "constraints.txt").read_text(), re.M))
+    constraints = {name.lower().replace("_", "-").replace(".", "-"): version for name, version in constrained.items()}
+    assert {name: constraints[name] for name in locked if name in constraints} == {
+        name: version for name, version in locked.items() if name in constraints
+    }
+    for requirement in wanted():
+        name = re.match(r"[A-Za-z0-9_.-]+", requirement)[0].lower().replace("_", "-")
+        assert name in locked, requirement
+    docker = (DEPLOY / "Dockerfile").read_text()
+    assert "--require-hashes" in docker
+    assert not re.search(r"^FROM (?!\$\{)", docker, re.M)
+
+
+@pytest.mark.long
+def test_the_hashes_are_those_of_the_registry(tmp_path):
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps", "--only-binary=:all:"]
+    subprocess.run([*command, "--dest", tmp_path, "-r", DEPLOY / "requirements.txt"], check=True, timeout=900)
+
+
+@pytest.mark.parametrize("name", ["express", "lambda", "sagemaker"])
+def test_a_template_takes_a_secret_and_allows_what_it_must(name):
+    template = (DEPLOY / "aws" / f"{name}.yaml").read_text()
+    assert "PROCSNAKE_SECRET" in template
+    read = yaml.load(template, Loader=CloudFormation)
+    assert read["Parameters"]["Secret"]["NoEcho"] is True
+    for resource in read["Resources"].values():
+        properties = resource.get("Properties", {})
+        assert "AWSLambdaBasicExecutionRole" not in str(properties)
+        assert "AmazonECSTaskExecutionRolePolicy" not in str(properties)
+        for policy in properties.get("Policies", []):
+            for statement in policy["PolicyDocument"]["Statement"]:
+                if statement["Resource"] == "*":
+                    assert statement["Action"] == "ecr:GetAuthorizationToken"
+        if resource["Type"] == "AWS::Lambda::Function":
+            assert "MostAtOnce" in str(properties["ReservedConcurrentExecutions"])
+
+
+class CloudFormation(yaml.SafeLoader):
+    """Its short forms of functions, as what they are given."""
+
+
+CloudFormation.add_multi_constructor(
+    "!",
+    lambda loader, _, node: (
+        loader.construct_scalar(node)
+        if isinstance(node, yaml.ScalarNode)
+        else loader.construct_sequence(node, deep=True)
+        if isinstance(node, yaml.SequenceNode)
+        else loader.construct_mapping(node, deep=True)
+    ),
+)
+
+
+def test_no_page_asks_for_root():
+    assert "RUN_UID=0" not in (ROOT / "docs" / "deploying.md").read_text()
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+# Waitress leaves the temporary file of a body that is broken off to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.long
+def test_caddy_brings_the_world_to_the_snake_by_tls_and_no_further(tmp_path):
+    """The Caddyfile as it is, with ports of its own and a certificate that it makes itself."""
+    caddy = shutil.which("caddy")
+    if caddy is None:
+        pytest.skip("caddy is not installed")
+    with running(create_app(agents.make("flood"))) as url:
+        plain, tls = free_port(), free_port()
+        variables = {"HTTP_PORT": plain, "HTTPS_PORT": tls, "PROCSNAKE_DOMAIN": "localhost", "PROCSNAKE_UPSTREAM": url[7:]}
+        places = {"HOME": tmp_path, "XDG_DATA_HOME": tmp_path, "XDG_CONFIG_HOME": tmp_path, "PATH": os.environ["PATH"]}
+        environment = {name: str(value) for name, value in {**variables, **places}.items()}
+        command = [caddy, "run", "--adapter", "caddyfile", "--config", DEPLOY / "Caddyfile"]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            try:
+                root = tmp_path / "caddy" / "pki" / "authorities" / "local" / "root.crt"
+                until = time.monotonic() + 60
+                while not (root.is_file() and is_open(tls)):
+                    assert time.monotonic() < until
+                    assert process.poll() is None
+                    time.sleep(0.05)
+                through_caddy(plain, tls, ssl.create_default_context(cafile=str(root)))
+            finally:
+                process.terminate()
+
+
+def is_open(port):
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def status_of(connection, method, path, body=None):
+    """(status, headers, body) of a request; the connection is closed."""
+    with closing(connection):
+        connection.request(method, path, body, {"Host": "localhost", "Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+
+
+def is_refused(connection, body):
+    """Whether the answer says so, or the connection ends: who refuses a body doesn't wait for the rest of it."""
+    try:
+        return status_of(connection, "POST", "/move", body)[0] in (400, 413, 502)
+    except (OSError, http.client.HTTPException):
+        return True
+
+
+def through_caddy(plain, tls, context):
+    def ask(*request):
+        return status_of(http.client.HTTPSConnection("localhost", tls, timeout=20, context=context), *request)
+
+    until = time.monotonic() + 60
+    while True:
+        try:
+            status, _, body = ask("POST", "/move", json.dumps(CORNER))
+            break
+        except ssl.SSLError:
+            # The port is open before the certificate is there.
+            assert time.monotonic() < until
+            time.sleep(0.1)
+    assert (status, json.loads(body)["move"]) == (200, "up")
+    # Caddy is on this machine, those behind it aren't.
+    assert ask("GET", "/metrics")[0] in (401, 403, 404)
+    assert is_refused(http.client.HTTPSConnection("localhost", tls, timeout=20, context=context), bytes((2 << 20) + 1))
+    status, headers, _ = status_of(http.client.HTTPConnection("127.0.0.1", plain, timeout=20), "GET", "/")
+    assert (status, headers["Location"].partition(":")[0]) == (308, "https")
+    with (
+        socket.create_connection(("127.0.0.1", tls), timeout=60) as half,
+        context.wrap_socket(half, server_hostname="localhost") as sent,
+    ):
+        sent.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Half:")
+        # Without a limit nothing would come, and the time-out would be raised.
+        assert b"200" not in sent.recv(1000)[:12]
+
+
 def test_compose_runs_the_image_without_rights_it_does_not_need():
-    snake = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["snake"]
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    snake, caddy = services["snake"], services["caddy"]
+    assert (caddy["read_only"], caddy["cap_drop"], caddy["cap_add"]) == (True, ["ALL"], ["NET_BIND_SERVICE"])
+    assert "PROCSNAKE_BIND" in snake["ports"][0]
+    assert (DEPLOY / caddy["volumes"][0].split(":")[0]).is_file()
     assert ((DEPLOY / snake["build"]["context"]).resolve(), snake["read_only"], snake["cap_drop"]) == (ROOT, True, ["ALL"])
     assert (ROOT / snake["build"]["dockerfile"]).is_file()
 
@@ -130,6 +284,11 @@ def test_the_endpoints_gate_hands_on_the_four_calls(endpoint, monkeypatch):
     exec("\n".join(line[10:] for line in source.splitlines()), function)
     call = lambda path, body=None: function["handler"]({"rawPath": path, "body": body}, None)  # noqa: E731
     assert json.loads(call("/")["body"])["apiversion"] == "1"
+    monkeypatch.setenv("PROCSNAKE_SECRET", "0123456789abcdef")
+    assert json.loads(call("/0123456789abcdef/")["body"])["apiversion"] == "1"
+    assert json.loads(call("/0123456789abcdef/move", json.dumps(CORNER))["body"])["move"] == "up"
+    assert {call(path)["statusCode"] for path in ("/", "/move", "/0123456789abcdeX/move", "/é/")} == {404}
+    monkeypatch.setenv("PROCSNAKE_SECRET", "")
     assert json.loads(call("/move", json.dumps(CORNER))["body"])["move"] == "up"
     assert call("/elsewhere")["statusCode"] == 404
 

@@ -12,12 +12,15 @@ import pytest
 import agents
 import procsnake
 from envs.battlesnake.webhook import read_move_request
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
+from serve.archive.store import GameStore
 from serve.arena import create_app
-from serve.doctor import company, patient, requests
+from serve.doctor import client, requests
+from serve.doctor import load as company
 from serve.doctor.examination import examine
 from serve.doctor.findings import FAULTS
 from serve.server import running, warm_up
+from tests.serve.archive.played import play, tell_all
 from tests.serve.snakes import INFO, Answer, as_json, good_snake, open_ways, served
 
 GENEROUS_MS = 4000
@@ -66,6 +69,22 @@ def test_our_server_has_nothing():
         report = examine(url, timeout_ms=GENEROUS_MS, moves=20)
     assert report.passed, report.as_text()
     assert not [finding for finding in report.findings if finding.fault]
+
+
+def test_the_figures_of_a_server_of_ours_stay_as_they_were(tmp_path):
+    store = GameStore(f"sqlite:///{tmp_path}/games.db")
+    tell_all(store, "flood", play(seed=1), 0)
+    assert store.flush()
+    before = store.statistics()
+    with running(create_app(agents.make("flood"), store=store)) as url:
+        assert examine(url, timeout_ms=GENEROUS_MS, games=2, moves=10).passed
+    assert store.flush()
+    after = store.statistics()
+    assert after.pop("checks") > 10
+    assert before.pop("checks") == 0
+    assert after == before
+    assert [path.name for path in store.export(tmp_path / "games")] == ["game-1--flood--you-0.jsonl"]
+    store.close()
 
 
 BAD_SNAKES = {
@@ -192,7 +211,7 @@ def test_one_that_leaves_no_margin(monkeypatch):
 
 
 def test_one_that_never_answers(monkeypatch):
-    monkeypatch.setattr(patient, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(client, "PATIENCE_S", 0.3)
     faults, _ = faults_of(delayed("/", 0.6, times=2))
     assert faults == {"timed-out": "GET /"}
 
@@ -220,8 +239,8 @@ def test_nothing_is_begun_after_the_time_is_up():
 
 def test_no_more_moves_are_asked_for_than_allowed():
     asked = []
-    faults_of(changed_move(lambda body: asked.append(body["game"]["id"]) or good_snake("/move", body)), games=3, moves=10)
-    assert sum(not game.startswith("doctor-") for game in asked) == 10
+    faults_of(changed_move(lambda body: asked.append(body["you"]["id"]) or good_snake("/move", body)), games=3, moves=10)
+    assert sum(you != requests.YOU for you in asked) == 10
 
 
 def test_the_odd_requests_are_ones_that_can_be_read():
@@ -240,6 +259,10 @@ def test_on_the_command_line(capsys):
         assert {finding["verdict"] for finding in told["findings"]} == {"✓"}
     assert procsnake.main(["doctor", "http://127.0.0.1:9"]) == 1
     assert "unreachable" in capsys.readouterr().out
+    assert procsnake.main(["doctor", "http://127.0.0.1:9", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert not told["passed"]
+    assert "unreachable" in {finding["fault"] for finding in told["findings"]}
     assert procsnake.main(["doctor", "ftp://snake"]) == 2
     assert procsnake.main(["doctor", url, "--moves", "100000"]) == 2
     assert "no load test" in capsys.readouterr().err

@@ -1,11 +1,25 @@
 from __future__ import annotations
 
+import argparse
+import re
+from functools import partial
+
 import pytest
 
 import procsnake
+from agents.evaluation.referee import Referee
 from agents.registry import make
+from envs.battlesnake.recording import Recording
+from envs.battlesnake.settings import Settings
+from envs.battlesnake.state import CAUSE_NAMES
+from envs.common.command_line import add_game_options, game_settings
+from serve.archive.store import GameStore
 from serve.arena import create_app
 from serve.server import running
+from serve.viewer import engine
+from serve.viewer.hosted_game import SNAKE, HostedGame
+from tests.serve.archive.played import play, tell_all
+from tests.serve.snakes import INFO, as_json, good_snake, served
 
 SMALL = ["--width", "7", "--height", "7", "--seed", "3"]
 
@@ -37,6 +51,121 @@ def test_who_cannot_play_is_said_on_one_line(capsys, players):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_the_browser_needs_a_local_player(capsys):
-    assert procsnake.main(["match", "http://127.0.0.1:9", "--browser"]) == 2
-    assert "local player" in capsys.readouterr().err
+def test_players_have_the_names_that_they_are_given(capsys):
+    for command in ("match", "play"):
+        assert procsnake.main([command, "mine=greedy", "flood", "--delay", "0", *SMALL]) == 0
+        assert "mine" in capsys.readouterr().out
+    assert procsnake.main(["match", "a=greedy", "a=flood"]) == 2
+    assert "two players are called 'a'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("spelling", [0, 1], ids=["dashed", "official"])
+def test_games_have_the_official_settings(capsys, tmp_path, spelling):
+    options = {
+        ("--food-spawn-chance", "--foodSpawnChance"): 40,
+        ("--minimum-food", "--minimumFood"): 6,
+        ("--hazard-damage-per-turn", "--hazardDamagePerTurn"): 30,
+        ("--shrink-every-n-turns", "--shrinkEveryNTurns"): 3,
+    }
+    flags = [word for names, value in options.items() for word in (names[spelling], str(value))]
+    path = tmp_path / "game.jsonl"
+    assert procsnake.main(["match", "greedy", "flood", "--map", "royale", *SMALL, *flags, "--record", str(path)]) == 0
+    recording = Recording.read(path)
+    assert recording.settings == Settings(
+        map="royale", food_spawn_chance=40, minimum_food=6, hazard_damage=30, shrink_every_n_turns=3
+    )
+    assert len(recording.board(3)["food"]) >= 6
+    assert [bool(recording.board(turn)["hazards"]) for turn in (2, 4)] == [False, True]
+
+
+def test_without_them_they_are_the_defaults():
+    parser = argparse.ArgumentParser()
+    add_game_options(parser)
+    assert game_settings(parser.parse_args([])) == Settings()
+
+
+def test_a_setting_that_cannot_be_is_said(capsys):
+    assert procsnake.main(["match", "greedy", "flood", "--foodSpawnChance", "150"]) == 2
+    assert "food_spawn_chance is 150; it must be an integer from 0 to" in capsys.readouterr().err
+
+
+def test_moves_that_failed_are_told(capsys):
+    def shouted(path, body):
+        return as_json({"move": "UP"}) if path == "/move" else good_snake(path, body)
+
+    with served(shouted) as url:
+        for command in ("match", "play"):
+            assert procsnake.main([command, f"loud={url}", "flood", "--delay", "0", "--timeout", "4000", *SMALL]) == 0
+            told = capsys.readouterr().out
+            assert re.search(r"^loud: \d+ moves? failed, .* the move is 'UP', which is no move", told, re.MULTILINE)
+
+
+def test_the_colour_a_snake_declares_is_drawn(capsys, monkeypatch):
+    monkeypatch.setattr("serve.watching.wants_color", lambda: True)
+
+    def colourful(path, body):
+        return as_json(INFO | {"color": "#0a141e", "head": "evil"}) if path == "/" else good_snake(path, body)
+
+    with served(colourful) as url:
+        assert procsnake.main(["match", f"me={url}", "flood", "--watch", "--delay", "0", "--timeout", "4000", *SMALL]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b[38;2;10;20;30m me" in out
+    assert "head evil" in out
+
+
+def test_the_browser_shows_games_among_urls_too(tmp_path):
+    """What the page asks for, while a game goes on and after it: all boards and deaths, though one of two died early."""
+    with running(create_app(make("flood"))) as url:
+        seats = [url, f"{url}/snakes/flood", make("greedy"), make("random")]
+        referee = Referee(seats, width=9, height=9, seed=3, timeout_ms=5000, recording=tmp_path / "game.jsonl")
+        game = HostedGame(referee, tmp_path / "game.jsonl")
+        frames = game.play()
+        assert game.games() == []
+        next(frames)
+        assert (game.games(live=True)[0]["ended"], game.games(live=False)) == (None, [])
+        assert game.turns(referee.game["id"], SNAKE) == []
+        for _ in range(3):
+            next(frames)
+        assert [turn["turn"] for turn in game.turns(referee.game["id"], SNAKE)] == [0, 1, 2]
+        assert game.recording(referee.game["id"], SNAKE).result is None
+        for _ in frames:
+            pass
+    recording = Recording.read(tmp_path / "game.jsonl")
+    for slot, you in enumerate(referee.ids):
+        turns = game.turns(referee.game["id"], SNAKE, you=you)
+        assert [turn["turn"] for turn in turns] == recording.turns
+        moves = [recording.decisions(turn).get(you, {}).get("move") for turn in recording.turns]
+        assert [turn["move"] for turn in turns] == moves
+        fates = {fate["id"]: fate for turn in turns for fate in turn["eliminated"]}
+        entry = game.game(referee.game["id"], SNAKE, you)
+        assert entry["cause"] == (CAUSE_NAMES[referee.result.causes[slot]] or None)
+        assert fates.get(you, {}).get("eliminatedCause") == entry["cause"]
+        assert entry["result"] == ("won" if referee.result.winner == referee.names[slot] else "lost")
+        assert entry["is_whole"]
+    *shown, end = engine.events(
+        partial(game.game, referee.game["id"], SNAKE), partial(game.turns, referee.game["id"], SNAKE), wait
+    )
+    assert [frame["Data"]["Turn"] for frame in shown] == recording.turns
+    deaths = {snake["ID"]: (snake["Death"] or {}).get("Cause", "") for snake in shown[-1]["Data"]["Snakes"]}
+    assert deaths == {you: CAUSE_NAMES[cause] for you, cause in zip(referee.ids, referee.result.causes, strict=True)}
+    assert end["Type"] == "game_end"
+    assert game.game(referee.game["id"], SNAKE)["you"] == referee.ids[2]
+    assert game.turns(referee.game["id"], SNAKE, since=10**6) == []
+    assert game.game("another", SNAKE) is None
+    assert game.game(referee.game["id"], SNAKE, "nobody") is None
+    assert game.statistics()["games"] == 1
+    assert set(game.game(referee.game["id"], SNAKE)) == set(an_archived_game(tmp_path))
+
+
+def wait(seconds):
+    raise AssertionError("nobody waits for a game that is over")
+
+
+def an_archived_game(folder):
+    """The same of a store."""
+    store, played = GameStore(f"sqlite:///{folder}/games.db"), play(seed=1)
+    tell_all(store, "s", played, 0)
+    assert store.flush()
+    found = store.game(played.game_id, "s")
+    store.close()
+    return found

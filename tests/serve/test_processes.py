@@ -15,11 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from agents.referee import Referee
+from agents.evaluation.referee import Referee
 from envs.battlesnake.recording import Recording
-from serve.game_archive import GameArchive
+from serve.archive.reader import GameArchive
+from serve.archive.store import GameStore
+from serve.background import Background
 from serve.processes import can_fork
-from tests.serve.test_game_writer import until
+from tests.serve.archive.played import play, tell_all
+from tests.serve.archive.test_writer import until
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="needs gunicorn and fork")
 
@@ -47,7 +50,7 @@ def serving(*arguments):
         said = iter(server.stdout.readline, "")
         url = next((found[0] for line in said if (found := re.search(r"http://\S+", line))), None)
         assert url, server.stderr.read()
-        until(lambda: answers(url))
+        assert answers(url)
         yield url, server
     finally:
         server.terminate()
@@ -134,8 +137,8 @@ def test_what_cannot_be_is_said_in_one_line(arguments, complaint, capsys, monkey
 
 def test_games_are_listed_and_exported(tmp_path, capsys):
     import procsnake
-    from serve.games import GameStore
-    from tests.serve.played import play, tell_all
+    from serve.archive.store import GameStore
+    from tests.serve.archive.played import play, tell_all
 
     database = f"sqlite:///{tmp_path}/games.db"
     assert procsnake.main(["games", "list", "--database", database]) == 2
@@ -149,3 +152,47 @@ def test_games_are_listed_and_exported(tmp_path, capsys):
     assert procsnake.main(["games", "export", str(tmp_path / "out"), "--database", database]) == 0
     assert "3 games exported" in capsys.readouterr().out
     assert len(list((tmp_path / "out").iterdir())) == 3
+
+
+def test_what_strangers_called_their_games_steers_no_terminal(tmp_path, capsys):
+    import procsnake
+
+    url, game = f"sqlite:///{tmp_path}/games.db", play(seed=1)
+    for request in (*game.requests[0], game.ends[0]):
+        request["game"] = {**request["game"], "id": "\x1b]0;evil\x07\x9b2J\nforged"}
+    store = GameStore(url)
+    tell_all(store, "s", game, 0)
+    assert store.flush()
+    store.close()
+    assert procsnake.main(["games", "list", "--database", url]) == 0
+    said = capsys.readouterr().out
+    assert "\\x1b]0;evil" in said
+    assert all(letter.isprintable() or letter == "\n" for letter in said)
+    assert said.count("\n") == 1
+
+
+def test_a_secret_from_a_file_shows_in_no_list_of_processes(tmp_path):
+    (tmp_path / "secret").write_text("s3cret-s3cret-s3cret\n")
+    (tmp_path / "token").write_text("t0ken-t0ken-t0ken-t0ken\n")
+    files = ("--secret-file", str(tmp_path / "secret"), "--viewer-token-file", str(tmp_path / "token"))
+    with Background("random", "--no-games", *files) as server:
+        for pid in server.pids():
+            assert b"s3cret" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+            assert b"t0ken" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        with urllib.request.urlopen(f"{server.url}/s3cret-s3cret-s3cret/") as answer:
+            assert answer.status == 200
+        assert "list of processes" not in server.log.read_text()
+
+
+def test_a_secret_that_everybody_sees_is_said_to_be_seen(tmp_path, monkeypatch):
+    with Background("random", "--no-games", "--secret", "s3cret-s3cret-s3cret") as server:
+        said = server.log.read_text()
+    assert "PROCSNAKE_SECRET and --secret-file don't" in said
+    assert "s3cret" not in said
+
+
+def test_a_secret_file_that_is_not_there_is_named(tmp_path, capsys):
+    import procsnake
+
+    assert procsnake.main(["serve", "flood", "--secret-file", str(tmp_path / "none")]) == 2
+    assert "--secret-file" in capsys.readouterr().err

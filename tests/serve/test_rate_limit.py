@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from envs.errors import ConfigError
-from serve.rate_limit import RateLimit
+from envs.common.errors import ConfigError
+from serve.rate_limit import NewGames, RateLimit
 
 
 def test_a_burst_then_the_rate():
@@ -33,3 +33,26 @@ def test_addresses_are_forgotten():
 def test_a_rate_that_is_none_is_refused(rate):
     with pytest.raises(ConfigError, match="positive"):
         RateLimit(rate)
+
+
+def test_new_games_are_kept_at_a_rate_of_one_address_and_of_all(caplog):
+    now = [0.0]
+    games = NewGames(clock=lambda: now[0])
+    begun = [games.keeps(number, "a") for number in range(1000)]
+    assert begun == [True] * 100 + [False] * 900
+    assert caplog.text.count("games begin too fast") == 1
+    # A game is kept whole or not at all, whoever asks.
+    assert [games.keeps(number, "z") for number in range(1000)] == begun
+    others = [games.keeps((address, number), str(address)) for address in range(20) for number in range(50)]
+    assert sum(others) == 400
+    now[0] = 10.0
+    assert sum(games.keeps(("later", number), "a") for number in range(1000)) == 20
+
+
+def test_no_more_games_are_remembered_than_fit():
+    games = NewGames()
+    for number in range(20_000):
+        games.keeps("asked about all the time", "a")
+        games.keeps(number, "a")
+    assert len(games._games) == 8192
+    assert games.keeps("asked about all the time", "b")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -15,14 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import agents
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from serve.arena import create_app
 from serve.processes import can_fork
-from serve.server import PortInUseError, listen, running, warm_up
+from serve.server import PortInUseError, listen, running, say_when_answering, warm_up
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request
 from tests.serve.agents import Raises
-from tests.serve.test_game_writer import until
+from tests.serve.archive.test_writer import until
 
 SLIM = """
 import sys, json, urllib.request
@@ -180,7 +183,7 @@ def test_a_bundle_is_served_without_torch_and_ray(tmp_path):
 WAITS = """
 import sys, threading, time
 from flask import Flask, request
-from serve import processes, server
+from serve import front, processes, server
 from serve.arena import ARRIVED, GAMES
 
 app = Flask("waits")
@@ -193,7 +196,7 @@ def wait(seconds):
     time.sleep(seconds)
     return str(waited)
 
-server.THREADS = processes.THREADS = 1
+front.THREADS = 1
 listener = server.bind("127.0.0.1", 0)
 print(server.url_of(listener), flush=True)
 if sys.argv[1] == "gunicorn":
@@ -203,7 +206,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("kind", ["waitress", "gunicorn"])
+@pytest.mark.parametrize("kind", ["alone", "gunicorn"])
 def test_the_time_that_requests_wait_for_a_thread_is_known(kind):
     if kind == "gunicorn" and not can_fork():
         pytest.skip("needs gunicorn and fork")
@@ -219,6 +222,49 @@ def test_the_time_that_requests_wait_for_a_thread_is_known(kind):
     finally:
         served.terminate()
         served.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("kind", ["alone", "gunicorn"])
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "Ctrl-C"])
+def test_requests_under_way_are_answered_before_it_ends(kind, how):
+    """A terminal sends Ctrl-C to all processes of a program, `kill -INT` to one."""
+    if kind == "gunicorn" and not can_fork():
+        pytest.skip("needs gunicorn and fork")
+    command = [sys.executable, "-c", WAITS.replace("front.THREADS = 1", "front.THREADS = 8"), kind]
+    served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    url = served.stdout.readline().strip()
+    try:
+        until(lambda: waited(f"{url}/0.0") is not None)
+        with ThreadPoolExecutor(6) as pool:
+            calls = [pool.submit(waited, f"{url}/1.0") for _ in range(6)]
+            time.sleep(0.5)
+            if how == "Ctrl-C":
+                os.killpg(served.pid, signal.SIGINT)
+            else:
+                served.send_signal(signal.Signals[how])
+            assert None not in [call.result() for call in calls]
+        assert served.wait(timeout=20) == 0
+        with pytest.raises(urllib.error.URLError):
+            urllib.request.urlopen(f"{url}/0.0", timeout=20)
+    finally:
+        served.kill()
+        served.communicate()
+
+
+def test_serving_is_said_when_a_first_request_has_been_answered(capsys):
+    app, asked = create_app(agents.make("flood")), []
+
+    @app.before_request
+    def not_at_once():
+        asked.append(None)
+        return "not yet" if len(asked) > 3 else ("still warming up", 503)
+
+    with running(app) as url:
+        say_when_answering(url, "serving it")
+    assert len(asked) == 4
+    assert capsys.readouterr().out == "serving it\n"
+    say_when_answering(url, "serving it", is_wanted=iter([True, False]).__next__)
+    assert capsys.readouterr().out == ""
 
 
 def waited(url):

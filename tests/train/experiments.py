@@ -13,11 +13,11 @@ from train.config import Experiment
 def toy(
     world: str, *, steps: int = 20_000, num_env_runners: int = 0, options: dict[str, Any] | None = None, **ppo: Any
 ) -> Experiment:
-    """An experiment on a world of `tests.train.worlds`."""
+    """An experiment on a world of `tests.train.small_worlds`."""
     return Experiment.from_dict(
         {
             "name": world,
-            "env": {"name": world, "imports": ["tests.train.worlds"], "options": {"num_games": 64, **(options or {})}},
+            "env": {"name": world, "imports": ["tests.train.small_worlds"], "options": {"num_games": 64, **(options or {})}},
             "network": {"name": "mlp", "options": {"hidden_sizes": [32]}},
             "ppo": {"learning_rate": 1e-2, "num_steps": 16, "num_threads": 1, **ppo},
             "budget": {"total_agent_steps": steps},
@@ -55,7 +55,7 @@ def toy_q(
         {
             "name": world,
             "algorithm": algorithm,
-            "env": {"name": world, "imports": ["tests.train.worlds"], "options": {"num_games": 64, **(options or {})}},
+            "env": {"name": world, "imports": ["tests.train.small_worlds"], "options": {"num_games": 64, **(options or {})}},
             "network": {"name": "mlp", "options": {"hidden_sizes": [32]}},
             algorithm: chosen,
             "budget": {"total_agent_steps": 20_000},

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import ray
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from tests.train.experiments import has_played, toy_q, train_until
 from train.algorithms import algorithm_config
 from train.apex import APEXRunner, ReplayShard, first_td_errors, ladder_epsilons
-from train.n_step import GOES_ON, TERMINATED, TRUNCATED
+from train.rollouts.n_step import GOES_ON, TERMINATED, TRUNCATED
 from train.run import train
 
 
@@ -116,6 +116,7 @@ def check_counting(batch, *, n_step, gamma):
         assert ended or following[k] == number + steps
 
 
+@pytest.mark.long
 def test_learns_exports_and_keeps_its_replay_ratio(one_ray, tmp_path):
     from agents import bundle
 

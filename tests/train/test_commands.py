@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
 import sys
 
 import pytest
@@ -9,7 +12,9 @@ import yaml
 
 import procsnake
 from tests.train.experiments import toy
-from train.run import train
+from train.commands import _without_places
+from train.run import RunResult, train
+from train.tuning.tune import Trial, TuneResult
 
 
 def run(capsys, *arguments) -> tuple[int, str, str]:
@@ -35,6 +40,36 @@ def test_a_report_is_written_anew(one_ray, capsys, tmp_path):
     capsys.readouterr()
     assert run(capsys, "report", str(path))[:2] == (0, f"written: {path / 'report.html'}\n")
     assert (path / "report.html").is_file()
+    code, out, _ = run(capsys, "report", str(path), "--json")
+    assert (code, json.loads(out)) == (0, {"written": [str(path / "report.html")]})
+
+
+def test_train_tune_and_compare_print_their_results_as_json_and_progress_beside_it(capsys, monkeypatch, experiment, tmp_path):
+    """The results are stand-ins of the real types: what is tried is where they and the progress go."""
+
+    def telling(result):
+        def work(*_, **__):
+            print("iteration 1")
+            return result
+
+        return work
+
+    trial = Trial(tmp_path, {"ppo.gamma": 0.9}, math.nan, 100, "")
+    monkeypatch.setattr("train.run.train", telling(RunResult(tmp_path, None, False, {"return": math.nan})))
+    code, out, err = run(capsys, "train", "--config", experiment, "--json")
+    assert (code, err.splitlines()[0]) == (130, "iteration 1")
+    assert json.loads(out) == {"path": str(tmp_path), "bundle": None, "finished": False, "metrics": {"return": None}}
+
+    fields = {"path": tmp_path, "trials": [trial], "best_config": tmp_path / "best.yaml"}
+    tuned = TuneResult(**{field.name: fields.get(field.name) for field in dataclasses.fields(TuneResult)})
+    monkeypatch.setattr("train.tuning.tune.tune", telling(tuned))
+    code, out, err = run(capsys, "tune", experiment, "--search", "ppo.gamma=0.9,0.99", "--json")
+    assert (code, err, json.loads(out)["trials"][0]["score"]) == (0, "iteration 1\n", None)
+
+    monkeypatch.setattr("train.comparison.compare.compare", telling(None))
+    monkeypatch.setattr("train.comparison.compare.rows_of", lambda found: (["trainer", "return"], [["ppo", "3.1"]]))
+    code, out, err = run(capsys, "compare", "battlesnake", "--out", str(tmp_path / "out"), "--json")
+    assert (code, err, json.loads(out)) == (0, "iteration 1\n", [{"trainer": "ppo", "return": "3.1"}])
 
 
 @pytest.mark.parametrize(
@@ -71,3 +106,15 @@ def test_a_search_prints_its_table_and_how_to_go_on(one_ray, capsys, tmp_path, e
     assert code == 0
     assert out.count("trial ") == 2
     assert "procsnake train --config" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "noted"),
+    [
+        (["train", "x", "--minutes", "2", "--runs", "/tmp/champs"], "procsnake train x --minutes 2"),
+        (["train", "x", "--runs=/tmp/champs", "--wandb", "--cluster", "auto"], "procsnake train x"),
+        (["train", "--config", "/home/me/x.yaml", "--set", "a={b: 1}"], "procsnake train --config x.yaml --set 'a={b: 1}'"),
+    ],
+)
+def test_a_card_notes_the_command_without_the_machines_paths(words, noted):
+    assert _without_places(words) == noted

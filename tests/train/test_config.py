@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 from train.config import Experiment, list_experiments
 
 MINIMAL = {"name": "x", "env": {"name": "identity"}, "budget": {"total_agent_steps": 10}}

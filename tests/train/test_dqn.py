@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from agents import networks
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from tests.train.experiments import toy_q
 from train.algorithms import algorithm_config
 from train.dqn import dqn_losses, project
-from train.q_runner import QRunner
+from train.rollouts.q_runner import QRunner
 from train.run import train
-from train.run_folder import RunFolder
+from train.runs.folder import RunFolder
 
 RAINBOW = {"num_atoms": 21, "v_min": 0.0, "v_max": 1.0, "noisy": True, "epsilon": 0.0}
 PLAIN = {"double_q": False, "dueling": False, "n_step": 1, "priority_alpha": 0.0}

@@ -10,13 +10,13 @@ import yaml
 import agents
 import procsnake
 from agents.policy import Policy
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 from train.config import Experiment
-from train.export import checkpointed_weights
 from train.imitation import Imitation
-from train.lessons import NO_LESSON, Batch, Episodes, Lessons
+from train.imitation_dataset import NO_DEMONSTRATION, DemonstrationBatch, Demonstrations, Episodes
 from train.run import check, train
-from train.run_folder import RunFolder
+from train.runs.export import checkpointed_weights
+from train.runs.folder import RunFolder
 
 PLAIN = "network={name: mlp, options: {hidden_sizes: [8]}}"
 
@@ -78,7 +78,7 @@ def test_returns_are_discounted_sums_of_what_followed():
     rng = np.random.default_rng(0)
     rewards, asked = rng.normal(size=(30, 2)), rng.random((30, 2)) < 0.7
     episodes, number = Episodes(2, gamma=0.9), 0
-    numbers = np.full((30, 2), NO_LESSON)
+    numbers = np.full((30, 2), NO_DEMONSTRATION)
     for step in range(30):
         for row in np.flatnonzero(asked[step]):
             numbers[step, row], number = number, number + 1
@@ -92,19 +92,19 @@ def test_returns_are_discounted_sums_of_what_followed():
     assert len(episodes.end(0, known=True)[0]) == 0
 
 
-def test_forgotten_lessons_take_no_returns():
-    lessons, one = Lessons(4, np.zeros(1, np.uint8), 3), np.ones((3, 1), np.uint8)
-    first = lessons.add(one, np.ones((3, 3), bool), np.zeros(3, int))
-    lessons.add(2 * one, np.ones((3, 3), bool), np.ones(3, int))
-    lessons.tell_returns(first, np.array([1.0, 2.0, 3.0], np.float32))
-    batch = lessons.sample(400, np.random.default_rng(0))
+def test_forgotten_demonstrations_take_no_returns():
+    demonstrations, one = Demonstrations(4, np.zeros(1, np.uint8), 3), np.ones((3, 1), np.uint8)
+    first = demonstrations.add(one, np.ones((3, 3), bool), np.zeros(3, int))
+    demonstrations.add(2 * one, np.ones((3, 3), bool), np.ones(3, int))
+    demonstrations.tell_returns(first, np.array([1.0, 2.0, 3.0], np.float32))
+    batch = demonstrations.sample(400, np.random.default_rng(0))
     old = batch.observations[:, 0] == 1
     assert set(batch.returns[old].tolist()) == {3.0}
     assert np.isnan(batch.returns[~old]).all()
     assert set(batch.actions[~old].tolist()) == {1}
 
 
-def test_lessons_are_what_the_teacher_would_play(started):
+def test_demonstrations_are_what_the_teacher_would_play(started):
     algorithm, shares = started(experiment(beta=0.5, explore=1.0)), []
     for _ in range(30):
         rows = np.flatnonzero(algorithm.world.valid)
@@ -112,7 +112,7 @@ def test_lessons_are_what_the_teacher_would_play(started):
         state, mask = algorithm.world.state, algorithm.world.action_mask[rows]
         actions = algorithm.teacher.actions(rows, mask)
         wanted = agents.make("flood").act_batch(state, boards, slots)
-        known = actions != NO_LESSON
+        known = actions != NO_DEMONSTRATION
         shares.append(known.mean())
         moves = algorithm.world.observation.to_moves(state, boards[known], slots[known], actions[known])
         np.testing.assert_array_equal(moves, wanted[known])
@@ -138,20 +138,22 @@ def test_without_exploration_the_network_plays_its_likeliest_action(started):
     np.testing.assert_array_equal(algorithm._choose(observations, mask), np.where(mask, logits, -np.inf).argmax(axis=1))
 
 
-def test_a_mirrored_lesson_means_the_same(started):
+def test_a_mirrored_demonstration_means_the_same(started):
     algorithm = started(experiment())
     rng = np.random.default_rng(0)
     pictures = rng.integers(0, 9, (6, 7, 7, 12)).astype(np.uint8)
-    lesson = Batch(pictures, rng.random((6, 3)) < 0.5, np.array([0, 1, 2, 0, 1, 2]), np.zeros(6, np.float32))
+    demonstration = DemonstrationBatch(
+        pictures, rng.random((6, 3)) < 0.5, np.array([0, 1, 2, 0, 1, 2]), np.zeros(6, np.float32)
+    )
     seen = {}
     while len(seen) < 2:
-        batch = algorithm._in_a_view(lesson)
+        batch = algorithm._in_a_view(demonstration)
         seen[bool((batch.observations == pictures).all())] = batch
     # Left and right change places, ahead stays.
     np.testing.assert_array_equal(seen[False].observations, pictures[:, :, ::-1])
     np.testing.assert_array_equal(seen[False].actions, [2, 1, 0, 2, 1, 0])
-    np.testing.assert_array_equal(seen[False].masks, lesson.masks[:, [2, 1, 0]])
-    np.testing.assert_array_equal(seen[True].actions, lesson.actions)
+    np.testing.assert_array_equal(seen[False].masks, demonstration.masks[:, [2, 1, 0]])
+    np.testing.assert_array_equal(seen[True].actions, demonstration.actions)
 
 
 def test_it_learns_what_the_teacher_does_in_states_that_it_never_saw(started):
@@ -163,8 +165,10 @@ def test_it_learns_what_the_teacher_does_in_states_that_it_never_saw(started):
         for _ in range(50):
             rows = np.flatnonzero(stranger.world.valid)
             mask = stranger.world.action_mask[rows]
-            lessons = stranger.teacher.actions(rows, mask)
-            same.append((pupil._choose(stranger.world.observations[rows], mask) == lessons)[lessons != NO_LESSON])
+            demonstrations = stranger.teacher.actions(rows, mask)
+            same.append(
+                (pupil._choose(stranger.world.observations[rows], mask) == demonstrations)[demonstrations != NO_DEMONSTRATION]
+            )
             stranger.play()
         return float(np.concatenate(same).mean())
 

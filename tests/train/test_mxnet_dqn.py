@@ -10,7 +10,7 @@ from agents import make, networks
 from agents.agent import Agent
 from agents.evaluation import play_games
 from agents.policy import Policy
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 from tests.train.experiments import toy_q
 from train.algorithm_settings import MXNetDQNSettings
 from train.config import Experiment, NetworkSettings
@@ -20,7 +20,7 @@ if platform.system() != "Linux" or platform.machine() != "x86_64":
     pytest.skip("MXNet has wheels for Linux on x86_64 alone", allow_module_level=True)
 
 from agents.networks.mxnet_starter_pack import set_weights, weights_of
-from train.mxnet_dqn import Batch, MXNetDQN, QLearner, Replay
+from train.mxnet_dqn import MXNetDQN, QLearner, Replay, Transitions
 
 SMALL = {"starting_channels": 8, "number_of_conv_layers": 1, "number_of_dense_layers": 1, "number_of_hidden_states": 32}
 
@@ -29,7 +29,7 @@ PLANES = {"identity": 4, "masked-bandit": 4, "corridor": 11, "counting": 8}
 
 
 def toy(world: str, *, kind: str = "concat", steps: int = 20_000, options: dict | None = None, **settings) -> Experiment:
-    """An experiment on a world of `tests.train.worlds`."""
+    """An experiment on a world of `tests.train.small_worlds`."""
     chosen = {
         "buffer_size": 5000, "update_every": 64, "lr_start": 5e-3, "eps_decay": 0.9997, "eps_end": 0.0,
         "target_update_every": 20, "warmup": 500, "num_steps": 10, **settings,
@@ -75,13 +75,13 @@ def learner(**settings) -> QLearner:
     return QLearner(NetworkSettings(name="concat", options=SMALL), MXNetDQNSettings(**settings), (5, 5, 4), 3, seed=3)
 
 
-def batch(size: int = 32) -> Batch:
+def batch(size: int = 32) -> Transitions:
     rng = np.random.default_rng(0)
     shown = rng.integers(0, 5, (2, size, 5, 5, 4)).astype(np.uint8)
     masks = rng.random((size, 3)) < 0.5
     masks[:, 1] = True
     rewards = rng.normal(size=size).astype(np.float32)
-    return Batch(shown[0], rng.integers(0, 3, size), rewards, shown[1], rng.random(size) < 0.3, masks)
+    return Transitions(shown[0], rng.integers(0, 3, size), rewards, shown[1], rng.random(size) < 0.3, masks)
 
 
 def torch_twin(made: QLearner) -> torch.nn.Module:

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from train.batch_runner import BatchEnvRunner
 from train.config import Experiment, list_experiments
-from train.export import build_network
 from train.ppo import PPOConfig
+from train.rollouts.batch_runner import BatchEnvRunner
 from train.run import train
+from train.runs.export import build_network
 from train.schedule import value_at
-from train.tune import parse_space
-from train.world import make_world, world_options
+from train.tuning.space import parse_space
+from train.worlds.build import make_world, world_options
 
 EXPERIMENTS = [name for name in list_experiments() if name.startswith(("procgen", "aicrowd"))]
 SMALL = ["env.options.num_games=4", "network.options.depths=[4,4,4]", "network.options.width=1", "network.options.hidden=8"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -14,11 +15,12 @@ import numpy as np
 import pytest
 
 from agents import bundle, networks
-from envs.errors import MissingDependencyError, UnknownNameError
+from envs.common.errors import MissingDependencyError, UnknownNameError
 from tests.train.experiments import toy
 from train.config import Experiment
-from train.run import train
-from train.run_folder import RunError, RunFolder
+from train.run import STOPPING, _stop_on_signals, train
+from train.runs.folder import RunError, RunFolder
+from train.runs.progress import Progress
 
 ROOT = Path(__file__).parents[2]
 
@@ -100,10 +102,11 @@ if __name__ == "__main__":
     [
         ("ppo", signal.SIGKILL),
         ("ppo", signal.SIGINT),
-        pytest.param("dqn", signal.SIGKILL, marks=pytest.mark.long),
-        pytest.param("apex", signal.SIGKILL, marks=pytest.mark.long),
+        ("dqn", signal.SIGKILL),
+        ("apex", signal.SIGKILL),
     ],
 )
+@pytest.mark.long
 def test_a_killed_process_leaves_a_run_that_can_be_resumed(one_ray, tmp_path, algorithm, number):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
     child = subprocess.Popen(
@@ -252,7 +255,7 @@ def test_mistakes_are_found_before_anything_is_written(tmp_path):
     with pytest.raises(UnknownNameError, match="Did you mean 'identity'"):
         train(
             Experiment.from_dict(
-                {**toy("identity").to_dict(), "env": {"name": "identitty", "imports": ["tests.train.worlds"]}}
+                {**toy("identity").to_dict(), "env": {"name": "identitty", "imports": ["tests.train.small_worlds"]}}
             ),
             runs_dir=tmp_path,
         )
@@ -287,3 +290,16 @@ def test_checkpoints_appear_whole_and_only_the_newest_stay(tmp_path):
 def test_networks_of_the_card_can_be_built(one_ray, tmp_path):
     card = bundle.load(train(toy("identity", steps=1), runs_dir=tmp_path).bundle).card
     networks.build(card.network["name"], tuple(card.observation_shape), card.action["num_actions"], **card.network["options"])
+
+
+def test_ctrl_c_is_acknowledged_before_the_iteration_ends():
+    stream = io.StringIO()
+    with Progress(title="a run", stream=stream) as progress, _stop_on_signals(progress) as stop:
+        signal.raise_signal(signal.SIGINT)
+        deadline = time.monotonic() + 30
+        while STOPPING not in stream.getvalue():
+            assert time.monotonic() < deadline, "nothing was said"
+            time.sleep(0.01)
+        assert stop.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)

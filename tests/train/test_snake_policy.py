@@ -9,7 +9,7 @@ from agents.policy import Policy
 from tests.envs.battlesnake.positions import living, random_games
 from train.config import Experiment
 from train.run import train
-from train.run_folder import RunFolder, find_runs
+from train.runs.folder import RunFolder, find_runs
 
 
 @pytest.fixture(scope="module")

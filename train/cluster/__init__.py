@@ -1,1 +1,1 @@
-"""A training run on several machines: how large it is, who plays and who learns where, and who starts and ends it."""
+"""A training run on several machines: its size, which machine plays and which learns, and how it starts and ends."""

@@ -6,22 +6,22 @@ import argparse
 import shlex
 from typing import Any
 
-from envs.command_line import Commands
+from envs.common.command_line import Commands
 
 CLUSTER_HELP = """\
 For a few machines of your own that ssh reaches without a password and that have procsnake installed at the same place. For
-other clusters of Ray this isn't needed: procsnake train --cluster works on them.
+other clusters of Ray this isn't needed; procsnake train --cluster works on them.
 
 examples:
-  procsnake cluster up gpu-box cpu-1 cpu-2                    the first one leads
-  procsnake cluster up gpu-box --rollout cpu-1 cpu-2          gpu-box learns, the others play
-  procsnake cluster up gpu-box cpu-1 --print                  show the commands, and end
+  procsnake cluster up gpu-box cpu-1 cpu-2                    # the first one leads
+  procsnake cluster up gpu-box --rollout cpu-1 cpu-2          # gpu-box learns, the others play
+  procsnake cluster up gpu-box cpu-1 --print                  # show the commands, and end
   procsnake cluster down gpu-box cpu-1 cpu-2
 """
 
 
 def add_commands(command: Commands) -> None:
-    """Add these commands."""
+    """Add the command."""
     parser = command("cluster", run_cluster, "Make a Ray cluster of your own machines, over ssh.", CLUSTER_HELP)
     parser.add_argument("action", choices=["up", "down"])
     parser.add_argument("machines", nargs="+", metavar="MACHINE", help="host or user@host; the first one leads")
@@ -33,7 +33,7 @@ def add_commands(command: Commands) -> None:
 
 
 def run_cluster(options: argparse.Namespace) -> int:
-    """`procsnake cluster`."""
+    """Run `procsnake cluster`. Returns the exit code."""
     from train.cluster import ssh
 
     machines = ssh.Machines(
@@ -52,7 +52,8 @@ def run_cluster(options: argparse.Namespace) -> int:
         return 0
     head = ssh.up(machines, print)
     print(f"the cluster is up at {head}; train on its first machine:")
-    print(f"  ssh {machines.head} procsnake train battlesnake-apex --cluster auto")
+    train = [machines.python, "-m", "procsnake", "train", "battlesnake-apex", "--cluster", "auto"]
+    print(f"  {shlex.join(['ssh', *machines.ssh_options, machines.head, *train])}")
     return 0
 
 
@@ -62,4 +63,5 @@ def _commands(machines: Any, action: str) -> list[list[str]]:
     if action == "down":
         return [ssh.stop_command(machines, machine) for machine, _ in reversed(machines.groups())]
     commands = [ssh.start_command(machines, machine, group, "HEAD_ADDRESS") for machine, group in machines.groups()[1:]]
-    return [ssh.start_command(machines, *machines.groups()[0], ""), *commands]
+    head, group = machines.groups()[0]
+    return [ssh.start_command(machines, head, group, ""), *commands]

@@ -1,8 +1,8 @@
-"""The connection between the head and every other machine: who has come, who is lost, and how the run ended.
+"""The connection between the head and every other machine. By it they know who has joined, who is lost, and how the run ended.
 
-A line at a time. Both prove that they know the token without sending it: each answers the other's random challenge with an
-HMAC. Then the worker says JOINED once its Ray node is up, both say PING, and the head says END with the exit code at last: a
-connection that breaks without END is a machine that was lost.
+They exchange lines. Both sides prove that they know the token without sending it: each answers the other's random challenge
+with an HMAC. Then the worker says JOINED once its Ray node is up, both say PING, and at last the head says END with the exit
+code. If a connection breaks without END, the machine was lost.
 """
 
 from __future__ import annotations
@@ -103,14 +103,15 @@ class ControlServer:
             link.close()
 
     def lost(self) -> list[str]:
-        """Machines that had joined and whose connection broke."""
+        """The machines that had joined and whose connection broke."""
         with self._changed:
             return list(self._lost)
 
     def wait(self, expected: Iterable[str], guests: int, seconds: float, stop: threading.Event) -> None:
-        """Until the machines `expected` and so many others have joined.
+        """Wait until the machines `expected` and so many `guests` have joined.
 
-        Raises `ClusterError` that names who is missing after `seconds`, or who was lost, or if `stop` is set meanwhile.
+        Raises `ClusterError` if some are missing after `seconds` or were lost, which it names, and if `stop` is set in the
+        meantime.
         """
         names, deadline = set(expected), time.monotonic() + seconds
         with self._changed:
@@ -124,7 +125,7 @@ class ControlServer:
                 self._changed.wait(0.2)
 
     def end(self, code: int) -> None:
-        """Tell everybody how it ended."""
+        """Tell all machines how the run ended."""
         with self._changed:
             self._ended = True
             links = list(self._links.values())
@@ -211,7 +212,7 @@ class ControlLink:
         self._lines.send("JOINED")
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._lines.close()
 
     def _prove(self, token: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The machines of a run: which one leads, what this one is, and its address."""
+"""The machines of a run: which one leads, which one this is, and its address."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from envs.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError
 
 _SIOCGIFADDR = 0x8915
 _INTERFACE_BYTES, _ADDRESS_AT = 256, 20
 
 
 class ClusterError(ProcsnakeError):
-    """Machines that didn't come together, or came apart."""
+    """The machines of a run could not connect with each other, or lost each other."""
 
 
 @dataclass(frozen=True)
 class Hosts:
-    """All machines by name, seen from one of them."""
+    """All machines of a run by name, seen from one of them."""
 
     me: str
-    """This one."""
+    """The name of this machine."""
     groups: Mapping[str, str]
-    """The group of each."""
+    """The group of each machine."""
     head: str
-    """The one that leads: it learns and starts the training."""
+    """The machine that leads. It learns, and starts the training."""
     interface: str = "eth0"
-    """The network device that they reach each other through."""
+    """The network device through which the machines reach each other."""
 
     @property
     def group(self) -> str:
@@ -45,11 +45,11 @@ class Hosts:
 
     @property
     def others(self) -> list[str]:
-        """All but the head, in natural order."""
+        """All machines except the head, in natural order."""
         return sorted(self.groups.keys() - {self.head}, key=natural)
 
     def address(self) -> str:
-        """This machine's own, on `interface`; the loopback's if it has no such device."""
+        """This machine's address on `interface`, or the loopback address if it has no such device."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
             request = struct.pack(f"{_INTERFACE_BYTES}s", self.interface.encode()[:15])
             try:
@@ -60,15 +60,15 @@ class Hosts:
 
 
 def natural(name: str) -> list[Any]:
-    """A key to sort by that puts algo-2 before algo-10."""
+    """Return a sort key that puts algo-2 before algo-10."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def from_resource_config(config: Mapping[str, Any], *, head_group: str, only_group: str) -> Hosts:
     """Read SageMaker's resourceconfig.json.
 
-    The head is the first host, in natural order, of the instance group `head_group`; without instance groups the first of all,
-    which are then of `only_group`. Raises `ClusterError` for a file that doesn't fit together.
+    The head is the first host, in natural order, of the instance group `head_group`. Without instance groups it is the first
+    of all hosts, which then belong to `only_group`. Raises `ClusterError` for a file that contradicts itself.
     """
     me, names = config.get("current_host"), config.get("hosts")
     if not me or not names or me not in names:

@@ -1,10 +1,10 @@
-"""How many processors and GPUs an instance type has, by its name: `ml.g5.12xlarge` has 48 and 4."""
+"""Works out from the name of an instance type how many processors and GPUs it has: `ml.g5.12xlarge` has 48 and 4."""
 
 from __future__ import annotations
 
 import re
 
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 
 _CPU_FAMILIES = (
     "m4", "m5", "m6i", "m7i", "m8i", "c4", "c5", "c5n", "c6i", "c7i", "c8i", "r5", "r5d", "r6i", "r7i", "r8i", "t3",
@@ -21,7 +21,10 @@ _FORM = re.compile(r"ml\.(?P<family>[a-z0-9-]+)\.(?P<size>medium|large|(?P<times
 
 
 def vcpus(instance: str) -> int:
-    """Its processors, two of which share a core: 4 for each "x" of its size. Raises like `check_instance`."""
+    """Return its number of processors, two of which share a core: 4 for each "x" of its size.
+
+    Raises what `check_instance` raises.
+    """
     match = check_instance(instance)
     kind = instance.removeprefix("ml.")
     if match["size"] in ("medium", "large"):
@@ -30,13 +33,13 @@ def vcpus(instance: str) -> int:
 
 
 def gpus(instance: str) -> int:
-    """Its GPUs. Raises like `check_instance`."""
+    """Return its number of GPUs. Raises what `check_instance` raises."""
     family = check_instance(instance)["family"]
     return _SEVERAL_GPUS.get(instance.removeprefix("ml."), 1) if family in _GPU_FAMILIES else 0
 
 
 def check_instance(instance: str) -> re.Match[str]:
-    """The parts of its name. Raises `ConfigError` for what isn't one, `UnknownNameError` for families that aren't known."""
+    """Return the parts of the name. Raises `ConfigError` if it is no instance type, `UnknownNameError` for unknown families."""
     match = _FORM.fullmatch(instance)
     if not match:
         raise ConfigError(f"instance {instance!r} is no SageMaker instance type; e.g. ml.c5.4xlarge, ml.g5.2xlarge")

@@ -1,7 +1,7 @@
-"""What every machine of a run executes: one leads, starts Ray and the training; the others join it and stay until it ends.
+"""What every machine of a run executes. One machine, the head, starts Ray and the training; the others join it until it ends.
 
-No machine waits forever, and none guesses: the head knows who has joined and names who is missing or lost, and tells all others
-how it ended. SIGTERM makes the trainer save and end; the others stay until it has.
+No machine waits forever. The head knows which machines have joined, names those that are missing or lost, and tells all others
+how the run ended. On SIGTERM the trainer saves and ends; the others stay until it has.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MeetingPoint(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """What a machine needs to know."""
+    """What a machine needs to know to do its part."""
 
     hosts: Hosts
     token_path: Path
@@ -54,9 +54,9 @@ class Launch:
     command: Sequence[str] = ()
     """The training, which runs on the head with RAY_ADDRESS set."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """For the command."""
+    """Environment variables for the command."""
     guests: int = 0
-    """Workers of another job that the head waits for, too."""
+    """The number of workers of another job for which the head also waits."""
     meeting: MeetingPoint | None = None
     is_guest: bool = False
     """This machine belongs to that other job: it joins a head that it finds at `meeting`."""
@@ -78,9 +78,9 @@ class Launch:
 
 
 def launch(plan: Launch, stop: threading.Event) -> int:
-    """Do this machine's part; returns its exit code. `stop`: SIGTERM has come. Raises `ClusterError`.
+    """Do this machine's part, and return its exit code. `stop` is set when SIGTERM has come. Raises `ClusterError`.
 
-    A failure of the training is the head's; the others end with 0, so that the reason isn't buried under theirs.
+    If the training fails, only the head fails. The others end with 0, so that the reason isn't buried under their failures.
     """
     say = _speaker(plan.hosts.me)
     leads = plan.hosts.leads and not plan.is_guest

@@ -1,10 +1,10 @@
-"""A Ray cluster that is running: what it offers, and where on it a run's processes go. Needs `ray.init` to have been called."""
+"""Asks a running Ray cluster what it offers, and places a run's processes on it. `ray.init` must have been called before."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from train.cluster.scale import LEARNER, ROLLOUT, Local
 from train.cluster.sizes import with_workers
 from train.config import Experiment
@@ -13,7 +13,7 @@ _A_BIT = 0.001
 
 
 def group_resource(group: str) -> dict[str, float]:
-    """What a Ray actor asks for to be placed on a machine of `group`; empty if the cluster has no such machines."""
+    """Return the resources that place a Ray actor on a machine of `group`; empty if the cluster has no such machines."""
     import ray
 
     name = f"group_{group}"
@@ -21,15 +21,16 @@ def group_resource(group: str) -> dict[str, float]:
 
 
 def place(config: Any) -> None:
-    """Have env runners play on the machines for that, and learners learn on theirs, if the cluster has such."""
+    """Place env runners on the machines that play, and learners on those that learn, if the cluster has such groups."""
     config.env_runners(custom_resources_per_env_runner=group_resource(ROLLOUT))
     config.learners(custom_resources_per_learner=group_resource(LEARNER))
 
 
 def fit(experiment: Experiment) -> Experiment:
-    """`experiment`; if it doesn't say how many play, with an env runner for each processor of the cluster that is free for it.
+    """Return the experiment, fitted to the cluster.
 
-    Raises `ConfigError` if the cluster is too small: what finds no place on it would wait forever.
+    If it doesn't say how many env runners play, it gets one for each free processor of the cluster. Raises `ConfigError` if
+    the cluster is too small, because a process without a place would wait forever.
     """
     cpus, gpus = _offered("CPU"), sum(_offered("GPU").values())
     total = sum(cpus.values())

@@ -1,6 +1,6 @@
 """One machine's part of `procsnake cluster`: `python -m train.cluster.node start --group learner`, with the token on its stdin.
 
-The token is never an argument, which everybody on the machine could read.
+The token is never an argument, because everybody on the machine could read that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import socket
 import sys
 from pathlib import Path
 
-from envs.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError
 from train.cluster import ray_node
 
 _NOWHERE = "192.0.2.1"
@@ -43,12 +43,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def token_path() -> Path:
-    """Where the token of the cluster that this machine belongs to lies."""
+    """Return where the token lies of the cluster to which this machine belongs."""
     return Path(os.environ.get("PROCSNAKE_HOME") or Path.home() / ".procsnake") / "cluster-token"
 
 
 def keep_token(token: str, path: Path) -> None:
-    """Write it so that only this user reads it."""
+    """Write the token so that only this user can read it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)
@@ -58,7 +58,7 @@ def keep_token(token: str, path: Path) -> None:
 
 
 def own_address(peer: str | None) -> str:
-    """The address that this machine has where it reaches `peer`; without one, where ssh reached it, or the world."""
+    """Return the address from which this machine reaches `peer`; without a peer, the one that ssh used or the default one."""
     called_at = os.environ.get("SSH_CONNECTION", "").split()[2:3]
     if peer is None and called_at and ":" not in called_at[0]:
         return called_at[0]

@@ -1,4 +1,4 @@
-"""One machine's Ray node, started and stopped by Ray's own command, with its token authentication on."""
+"""Starts and stops one machine's Ray node by Ray's own command, with its token authentication."""
 
 from __future__ import annotations
 
@@ -18,12 +18,18 @@ _START_SECONDS, _STOP_SECONDS = 180.0, 30.0
 
 
 def token_environment(token_path: Path) -> dict[str, str]:
-    """What every process of Ray on every machine needs to be let in: `ray start --address` alone doesn't turn it on."""
+    """Return the environment variables that every process of Ray needs on every machine to be let in.
+
+    `ray start --address` alone doesn't turn the authentication on.
+    """
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token_path)}
 
 
 def start_command(*, address: str, group: str, head: str | None) -> list[str]:
-    """Ray's command for a node at `address` that offers `group_<group>`; it joins `head`, or is the head if that is None."""
+    """Return Ray's command for a node at `address` that offers `group_<group>`.
+
+    It joins `head`, or is the head if that is None.
+    """
     place = [f"--address={head}:{PORT}"] if head else ["--head", f"--port={PORT}", "--include-dashboard=false"]
     resources = json.dumps({f"group_{group}": _PLENTY})
     return ["start", *place, f"--node-ip-address={address}", "--disable-usage-stats", f"--resources={resources}"]

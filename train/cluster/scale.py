@@ -1,4 +1,4 @@
-"""The one description of a run's size, `scale` in an experiment: this machine, an instance, several, or two kinds of them."""
+"""Describes a run's size, which is `scale` in an experiment: this machine, one instance, several, or two kinds of instances."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from train.cluster.instances import check_instance, gpus, vcpus
 
 LEARNER, ROLLOUT = "learner", "rollout"
-"""Names of the two groups of machines; on a cluster each machine of one has the Ray resource `group_<name>`."""
+"""The names of the two groups of machines. On a cluster, each machine of a group has the Ray resource `group_<name>`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +28,12 @@ class Instances:
 
     @property
     def vcpus(self) -> int:
-        """Processors of all of them."""
+        """The number of processors of all instances together."""
         return self.count * vcpus(self.instance)
 
     @property
     def gpus(self) -> int:
-        """GPUs of all of them."""
+        """The number of GPUs of all instances together."""
         return self.count * gpus(self.instance)
 
 
@@ -42,6 +42,7 @@ class Local:
     """The machine, or the cluster, that the run is started on."""
 
     kind: Literal["local"] = "local"
+    """Which of the sizes this is: local, single, or another of `train.cluster.scale`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,7 @@ class Single:
     workers: int | None = None
     """Env runners; None: one for each processor but one."""
     kind: Literal["single"] = "single"
+    """Which of the sizes this is: local, single, or another of `train.cluster.scale`."""
 
     def __post_init__(self) -> None:
         check_instance(self.instance)
@@ -80,6 +82,7 @@ class Homogeneous:
     workers: int | None = None
     """Env runners; None: one for each processor but one."""
     kind: Literal["homogeneous"] = "homogeneous"
+    """Which of the sizes this is: local, single, or another of `train.cluster.scale`."""
 
     def __post_init__(self) -> None:
         check_instance(self.instance)
@@ -110,6 +113,7 @@ class Heterogeneous:
     workers: int | None = None
     """Env runners; None: one for each processor of the playing instances."""
     kind: Literal["heterogeneous"] = "heterogeneous"
+    """Which of the sizes this is: local, single, or another of `train.cluster.scale`."""
 
     def __post_init__(self) -> None:
         _at_least_one("workers", self.workers)

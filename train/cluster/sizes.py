@@ -1,4 +1,4 @@
-"""What follows from an experiment's `scale`: how many processes play and learn, and how much goes into a batch."""
+"""Works out from an experiment's `scale` how many processes play and learn, and how large a batch is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
-from train.algorithm_settings import APEXSettings, PPOSettings
+from train.algorithm_settings import APEXSettings, MXNetDQNSettings, PPOSettings
 from train.cluster.scale import Heterogeneous, Homogeneous, Local, Single
 from train.config import Experiment
 
@@ -15,11 +15,12 @@ _RUNNERS_A_SHARD = 16
 
 
 def sized(experiment: Experiment) -> Experiment:
-    """`experiment` with the processes, fragments and batches that its `scale` gives it; as it is if that is local.
+    """Return the experiment with the processes, fragments and batches that follow from its `scale`; unchanged if that is local.
 
-    An experiment's own values say what it was tuned for: PPO's batch stays as large as it was, by shorter fragments down to 16
-    steps, then by fewer games an env runner down to 16; from there on it grows, and the number of minibatches with it, so that
-    each keeps its size. Learning from replay, batches don't depend on how many play. Sizing what is sized changes nothing.
+    An experiment's own values say what it was tuned for. So PPO's batch keeps its size: first by shorter fragments, down to 16
+    steps, then by fewer games per env runner, down to 16. From there on the batch grows, and the number of minibatches with
+    it, so that each minibatch keeps its size. For algorithms with replay, batches don't depend on how many processes play.
+    Sizing an experiment twice changes nothing.
     """
     scale = experiment.scale
     if isinstance(scale, Local):
@@ -30,7 +31,7 @@ def sized(experiment: Experiment) -> Experiment:
 
 
 def with_workers(experiment: Experiment, workers: int, **learners: int) -> Experiment:
-    """`experiment` on so many env runners; `learners`: its fields about them, if they change, too."""
+    """Return the experiment with so many env runners. `learners` are its fields about learners, if they change, too."""
     settings: Any = experiment.settings
     changed: dict[str, Any] = {"num_env_runners": workers, **learners}
     if isinstance(settings, PPOSettings):
@@ -61,8 +62,21 @@ def _learners(scale: Single | Homogeneous | Heterogeneous) -> tuple[int, int]:
     return (several if several > 1 else 0), min(1, machines.gpus)
 
 
+def figures(experiment: Experiment) -> dict[str, Any]:
+    """Return the values that `sized` sets, by the experiment's names for them, and its `scale`."""
+    after = sized(experiment)
+    return {
+        "scale": dataclasses.asdict(after.scale),
+        "num_env_runners": after.num_env_runners,
+        "num_learners": after.num_learners,
+        "num_gpus_per_learner": after.num_gpus_per_learner,
+        "env": {"options": {"num_games": after.env.options.get("num_games")}},
+        after.algorithm: dataclasses.asdict(after.settings),
+    }
+
+
 def explain(experiment: Experiment) -> str:
-    """What `sized` makes of the experiment and why, a line each."""
+    """Return lines that say what `sized` makes of the experiment, and why."""
     scale, after = experiment.scale, sized(experiment)
     if isinstance(scale, Local):
         return (
@@ -108,5 +122,6 @@ def _batch(before: Experiment, after: Experiment) -> str:
             max(1, one.num_env_runners) * one.ppo.num_steps * one.env.options.get("num_games", 1) for one in (before, after)
         )
         return f"{new} game steps an update (tuned for: {old}) in {settings.num_minibatches} minibatches"
+    assert not isinstance(settings, MXNetDQNSettings)  # it uses no Ray, and so no cluster
     source = f" from {settings.num_replay_shards} shard(s) of replay" if isinstance(settings, APEXSettings) else ""
     return f"{settings.train_batch_size} decisions an update{source}; each is learned from {settings.replay_ratio:g} times"

@@ -1,4 +1,4 @@
-"""A Ray cluster of a few plain machines, started and stopped over ssh. Each has procsnake installed, at the same place."""
+"""Starts and stops a Ray cluster of a few plain machines over ssh. Each must have procsnake installed at the same place."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ ALL = "all"
 
 @dataclass(frozen=True, kw_only=True)
 class Machines:
-    """Names as ssh takes them: host, user@host, or what ~/.ssh/config calls it."""
+    """The machines of a cluster, by names that ssh takes: host, user@host, or a name in ~/.ssh/config."""
 
     head: str
-    """It leads: training is started on it."""
+    """The machine that leads. Training is started on it."""
     workers: Sequence[str] = ()
-    """They play and learn, too."""
+    """Machines that also play and learn."""
     rollout: Sequence[str] = ()
-    """They play; if there are any, the others only learn."""
+    """Machines that only play. If there are any, the others only learn."""
     python: str = "python3"
-    """The Python on each that procsnake is installed for."""
+    """The Python on each machine for which procsnake is installed."""
     head_address: str | None = None
-    """The head's address that the others reach it at, if it has several."""
+    """The address at which the others reach the head, if it has several."""
     ssh_options: Sequence[str] = field(default_factory=tuple)
 
     def groups(self) -> list[tuple[str, str]]:
-        """(Machine, its group), the head first."""
+        """Return (machine, its group) for all machines, the head first."""
         others = LEARNER if self.rollout else ALL
         return [(self.head, others), *((one, others) for one in self.workers), *((one, ROLLOUT) for one in self.rollout)]
 
 
 def up(machines: Machines, say: Callable[[str], None]) -> str:
-    """Start Ray on all, the head first, with a fresh token; returns the head's address.
+    """Start Ray on all machines, the head first, with a fresh token. Returns the head's address.
 
-    Raises `ClusterError` that names the machine which failed; those that were started before it are stopped again.
+    Raises `ClusterError`, which names the machine that failed. Machines that were started before it are stopped again.
     """
     token, started, head = secrets.token_hex(32), [], ""
     try:
@@ -57,7 +57,7 @@ def up(machines: Machines, say: Callable[[str], None]) -> str:
 
 
 def down(machines: Machines, say: Callable[[str], None]) -> None:
-    """Stop Ray on all, the head last. Raises `ClusterError` with the machines that could not be reached, after trying all."""
+    """Stop Ray on all machines, the head last. Then raise `ClusterError`, with their names, if some could not be reached."""
     failed = []
     for machine, _ in reversed(machines.groups()):
         try:
@@ -70,7 +70,7 @@ def down(machines: Machines, say: Callable[[str], None]) -> None:
 
 
 def start_command(machines: Machines, machine: str, group: str, head: str) -> list[str]:
-    """ssh's arguments to start the node of `machine`; `head`: the head's address, empty if it is the head itself."""
+    """Return ssh's arguments to start the node of `machine`. `head` is the head's address, empty if it is the head itself."""
     arguments = ["start", "--group", group]
     if head:
         arguments += ["--head", head]
@@ -80,12 +80,12 @@ def start_command(machines: Machines, machine: str, group: str, head: str) -> li
 
 
 def stop_command(machines: Machines, machine: str) -> list[str]:
-    """ssh's arguments to stop it."""
+    """Return ssh's arguments to stop the node of `machine`."""
     return _ssh(machines, machine, ["stop"])
 
 
 def call(command: Sequence[str], stdin: str, machine: str) -> str:
-    """Its last line of output. Raises `ClusterError` with what it said if it fails."""
+    """Run a command and return its last line of output. Raises `ClusterError` with its output if it fails."""
     try:
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=_SECONDS, check=False)
     except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""Training on Amazon SageMaker: requests, the life of a job, and what runs in its container."""
+"""Training on Amazon SageMaker: the requests, the life of a job, and what runs in its container."""

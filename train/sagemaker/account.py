@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from envs.errors import ConfigError, MissingDependencyError, ProcsnakeError
+from envs.common.errors import ConfigError, MissingDependencyError, ProcsnakeError, pip_install
 
 _HINTS = {
     "AccessDenied": "the credentials in use lack a permission; docs/sagemaker.md lists what is needed",
@@ -52,7 +52,7 @@ class Account:
         try:
             import boto3
         except ImportError as error:
-            raise MissingDependencyError("boto3", feature="SageMaker", install="pip install 'procsnake[aws]'") from error
+            raise MissingDependencyError("boto3", feature="SageMaker", install=pip_install("procsnake[aws]")) from error
         region = region or os.environ.get("AWS_REGION") or boto3.session.Session().region_name
         if not region:
             raise ConfigError("no AWS region is set; give one, e.g. --region eu-west-1, or run: aws configure")
@@ -86,7 +86,7 @@ class Account:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class JobResources:
     """What a job needs to exist beforehand; train/sagemaker/stack.yaml makes it all."""
 
     role: str
@@ -96,7 +96,7 @@ class Places:
     security_groups: Sequence[str] = ()
 
     @classmethod
-    def find(cls, account: Account, given: dict[str, str | None], stack: str | None) -> Places:
+    def find(cls, account: Account, given: dict[str, str | None], stack: str | None) -> JobResources:
         """As `given`, the rest from environment variables (PROCSNAKE_ROLE, …) or the stack's outputs.
 
         Raises `ConfigError` that names what is missing.

@@ -1,15 +1,14 @@
-"""`procsnake launch` and `procsnake job`."""
+"""The commands `procsnake launch` and `procsnake job`."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-from envs.command_line import INTERRUPTED, Commands, at_least
-from envs.errors import ConfigError
+from envs.common.command_line import INTERRUPTED, Commands, add_json, at_least, print_json, shell_command
+from envs.common.errors import ConfigError
 
 LAUNCH_HELP = """\
 The run comes back as a folder under runs/, like one that was trained here. Nothing is sent with --explain, --print-request or
@@ -24,18 +23,18 @@ examples:
 """
 JOB_HELP = """\
 examples:
-  procsnake job list                            the newest jobs
-  procsnake job follow NAME                     watch it, then bring its run home
-  procsnake job stop NAME                       save and end
-  procsnake job resume NAME                     go on from its last checkpoint, as a new job
-  procsnake job download NAME                   bring its run home as it is now
+  procsnake job list                            # the newest jobs
+  procsnake job follow NAME                     # watch it, then bring its run home
+  procsnake job stop NAME                       # save and end
+  procsnake job resume NAME                     # go on from its last checkpoint, as a new job
+  procsnake job download NAME                   # bring its run home as it is now
 """
 _STATUS_ORDER = "{name:<48} {status:<12} {created:%Y-%m-%d %H:%M}"
 _FAILED = 1
 
 
 def add_commands(command: Commands) -> None:
-    """Add these commands."""
+    """Add the two commands."""
     _add_launch(command("launch", run_launch, "Train on SageMaker: one instance, several, or two kinds.", LAUNCH_HELP))
     _add_job(command("job", run_job, "List, follow, stop and resume jobs on SageMaker.", JOB_HELP))
 
@@ -65,12 +64,14 @@ def _add_launch(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--print-request", action="store_true", help="check and print the request, and end")
     show.add_argument("--dry-run", action="store_true", help="do everything but call AWS")
     show.add_argument("--no-follow", action="store_true", help="end once the job is created")
+    add_json(parser)
     _add_following(parser)
 
 
 def _add_job(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=["list", "follow", "stop", "resume", "download"])
     parser.add_argument("name", nargs="?", help="the job; of two, the one that learns")
+    add_json(parser)
     _add_following(parser)
 
 
@@ -82,9 +83,9 @@ def _add_following(parser: argparse.ArgumentParser) -> None:
 
 
 def run_launch(options: argparse.Namespace) -> int:
-    """`procsnake launch`."""
+    """Run `procsnake launch`. Returns the exit code."""
     from train.cluster.scale import Local
-    from train.cluster.sizes import explain
+    from train.cluster.sizes import explain, figures
     from train.config import Experiment
 
     overrides = _overrides(options)
@@ -94,8 +95,10 @@ def run_launch(options: argparse.Namespace) -> int:
     if isinstance(experiment.scale, Local):
         raise ConfigError("the experiment's scale is local; name instances, e.g. --instances ml.c5.4xlarge")
     if options.explain:
-        print(explain(experiment))
+        print_json(figures(experiment)) if options.json else print(explain(experiment))
         return 0
+    if options.json and not options.print_request:
+        raise ConfigError("--json goes with --explain and --print-request; a job that runs is told as it goes")
     return _launch(options, experiment, overrides)
 
 
@@ -126,7 +129,7 @@ def _launch(options: argparse.Namespace, experiment: Any, overrides: Sequence[st
     asked = requests(job)
     check_requests(asked)
     if options.print_request:
-        print(json.dumps(asked if len(asked) > 1 else asked[0], indent=2))
+        print_json(asked if len(asked) > 1 else asked[0])
         return 0
     # Mistakes in the experiment show here, for nothing, rather than minutes later on instances that are paid for.
     check(sized(experiment))
@@ -137,20 +140,20 @@ def _launch(options: argparse.Namespace, experiment: Any, overrides: Sequence[st
         return 0
     names = start(account, job, source, _say)
     if options.no_follow:
-        print(f"follow it: procsnake job follow {names[0]}")
+        print(f"follow it: {shell_command('job', 'follow', names[0])}")
         return 0
     return _follow(options, account, names, prices)
 
 
 def _job(options: argparse.Namespace, experiment: Any, account: Any, overrides: Sequence[str]) -> Any:
-    from train.sagemaker.account import Places
+    from train.sagemaker.account import JobResources
     from train.sagemaker.hyperparameters import encode_overrides
     from train.sagemaker.job import Job
     from train.sagemaker.jobs import job_name
     from train.sagemaker.source import EXPERIMENT_FILE
 
     given = {name: getattr(options, name) for name in ("role", "image", "bucket", "subnets", "security_groups")}
-    places = Places.find(account, given, options.stack)
+    places = JobResources.find(account, given, options.stack)
     return Job(
         name=job_name(experiment.name),
         image=places.image,
@@ -179,20 +182,27 @@ def _tags(texts: Sequence[str]) -> dict[str, str]:
 
 
 def run_job(options: argparse.Namespace) -> int:
-    """`procsnake job`."""
+    """Run `procsnake job`. Returns the exit code."""
     from train.sagemaker import jobs
     from train.sagemaker.account import Account
     from train.sagemaker.costs import parse_prices
     from train.sagemaker.following import describe
 
+    if options.json and options.action != "list":
+        raise ConfigError(f"--json goes with job list; job {options.action} tells what happens as it goes")
     prices, account = parse_prices(options.price), Account.of(options.region)
     if options.action == "list":
         found = jobs.recent(account)
         rows = [{"name": j["TrainingJobName"], "status": j["TrainingJobStatus"], "created": j["CreationTime"]} for j in found]
+        if options.json:
+            print_json(rows)
+            return 0
         print("\n".join(_STATUS_ORDER.format(**row) for row in rows) or f"no jobs of procsnake in {account.region}")
         return 0
     if not options.name:
-        raise ConfigError(f"which job? procsnake job {options.action} NAME; procsnake job list shows them")
+        raise ConfigError(
+            f"which job? Name it: {shell_command('job', options.action, 'NAME')}; list them: {shell_command('job', 'list')}"
+        )
     if options.action == "stop":
         jobs.stop(account, options.name, _say)
         return 0
@@ -213,7 +223,8 @@ def _follow(options: argparse.Namespace, account: Any, names: list[str], prices:
     try:
         described = follow(account, names, _say, poll_seconds=options.poll_seconds)
     except KeyboardInterrupt:
-        print(f"\nthe job goes on. Watch it again: procsnake job follow {names[0]}; end it: procsnake job stop {names[0]}")
+        print("\nthe job goes on", f"watch it again: {shell_command('job', 'follow', names[0])}", sep="\n")
+        print(f"end it: {shell_command('job', 'stop', names[0])}")
         return INTERRUPTED
     jobs.forget_token(account, described[0])
     print("\n".join(bill_lines(described, prices)))
@@ -225,7 +236,7 @@ def _follow(options: argparse.Namespace, account: Any, names: list[str], prices:
             raise
         print(f"nothing to bring home: {error}", file=sys.stderr)
     if not completed:
-        print(f"go on from its last checkpoint: procsnake job resume {names[0]}")
+        print(f"go on from its last checkpoint: {shell_command('job', 'resume', names[0])}")
     return 0 if completed else _FAILED
 
 

@@ -1,4 +1,4 @@
-"""What SageMaker puts into a container and expects from it, under /opt/ml."""
+"""The files that SageMaker puts into a container, and those that it expects from it, under /opt/ml."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ class Container:
 
     @classmethod
     def here(cls) -> Container:
-        """This one; `SM_BASE_DIR` moves it."""
+        """Return the container that this process runs in. `SM_BASE_DIR` moves its folder."""
         return cls(Path(os.environ.get("SM_BASE_DIR", "/opt/ml")))
 
     @property
     def checkpoints(self) -> Path:
-        """Kept in S3 while the job runs, and put back before it goes on."""
+        """The folder that SageMaker copies to S3 while the job runs, and restores before the job continues."""
         return self.root / "checkpoints"
 
     @property
     def model(self) -> Path:
-        """Becomes model.tar.gz."""
+        """The folder that becomes model.tar.gz."""
         return self.root / "model"
 
     @property
     def code(self) -> Path:
-        """Where the source that the job carries is unpacked."""
+        """The folder with the source that the job carries."""
         return self.root / CODE
 
     @property
     def token(self) -> Path:
-        """The secret that the machines of a job share."""
+        """The file with the secret that the machines of a job share."""
         return self.root / "input" / "data" / TOKEN / TOKEN
 
     def resource_config(self) -> dict[str, Any]:
-        """The machines of the job. Raises `ClusterError` if the file can't be read."""
+        """Read the machines of the job. Raises `ClusterError` if the file can't be read."""
         return self._config("resourceconfig.json")
 
     def hyperparameters(self) -> dict[str, str]:
-        """Encoded, as they were sent. Raises `ClusterError` if the file can't be read."""
+        """Read the hyperparameters, encoded as they were sent. Raises `ClusterError` if the file can't be read."""
         return self._config("hyperparameters.json")
 
     def fail(self, reason: str) -> None:
-        """Leave the reason where SageMaker finds it. Its end says most."""
+        """Write the reason of a failure where SageMaker finds it. If it is too long, its end is kept."""
         output = self.root / "output"
         output.mkdir(parents=True, exist_ok=True)
         encoded = reason.encode()[-_LONGEST_REASON:]

@@ -1,4 +1,4 @@
-"""What a job cost: billed seconds by instances, the saving of spot, and money at prices that the user gives."""
+"""Works out what a job cost: billed seconds by instances, the saving of spot, and money at prices that the user gives."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 
 
 @dataclass(frozen=True)
 class Bill:
-    """Of one job, as SageMaker describes it."""
+    """The bill of one job, as SageMaker describes it."""
 
     instances: tuple[tuple[str, int], ...]
     """(Type, count) of each group."""
     billed_seconds: int
-    """Each instance is billed for so long."""
+    """The seconds for which each instance is billed."""
     training_seconds: int
-    """How long it trained; spot is billed for less."""
+    """The seconds that the job trained. Spot is billed for less."""
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Bill | None:
-        """None while SageMaker doesn't say."""
+        """Read the bill from a job's description; None while SageMaker doesn't tell."""
         if "BillableTimeInSeconds" not in described:
             return None
         resources = described["ResourceConfig"]
@@ -32,11 +32,11 @@ class Bill:
 
     @property
     def saving(self) -> float:
-        """The part that spot saved, 0..1."""
+        """The fraction that spot saved, 0..1."""
         return 1 - self.billed_seconds / self.training_seconds if self.training_seconds else 0.0
 
     def cost(self, prices: Mapping[str, float]) -> float | None:
-        """At prices an hour by instance type; None if one isn't given."""
+        """Return the cost at prices per hour by instance type; None if a price is missing."""
         if any(kind not in prices for kind, _ in self.instances):
             return None
         return sum(count * prices[kind] for kind, count in self.instances) * self.billed_seconds / 3600
@@ -55,7 +55,7 @@ def parse_prices(texts: Sequence[str]) -> dict[str, float]:
 
 
 def bill_lines(described: Sequence[Mapping[str, Any]], prices: Mapping[str, float]) -> list[str]:
-    """What to tell about the jobs of a run, a line each, and the sum."""
+    """Return a line on the bill of each job of a run, and one on the sum."""
     lines, total = [], 0.0
     for one in described:
         bill = Bill.of(one)

@@ -9,8 +9,9 @@ import os
 import signal
 import sys
 import threading
+from typing import Any
 
-from envs.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError
 from train.cluster.hosts import from_resource_config
 from train.cluster.launcher import Launch, launch
 from train.cluster.scale import LEARNER, ROLLOUT
@@ -38,10 +39,10 @@ def main(arguments: list[str]) -> int:
 
 
 def plan(container: Container) -> Launch:
-    """This machine's part, by what SageMaker put into the container. Raises `ProcsnakeError` for what can't be."""
+    """Return this machine's part, by the files that SageMaker put into the container. Raises `ProcsnakeError` for bad files."""
     meeting = Task.from_hyperparameters(container.hyperparameters()).meeting
     config = container.resource_config()
-    patience = {name: float(os.environ[key]) for name, key in _PATIENCE.items() if key in os.environ}
+    patience: dict[str, Any] = {name: float(os.environ[key]) for name, key in _PATIENCE.items() if key in os.environ}
     return Launch(
         hosts=from_resource_config(config, head_group=LEARNER, only_group=_group(meeting)),
         token_path=container.token,

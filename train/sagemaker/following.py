@@ -1,4 +1,4 @@
-"""A job's life as it goes by: its statuses, its log, its end."""
+"""Follows a job: its statuses, its log, and its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 
 
 def describe(account: Account, name: str) -> dict[str, Any]:
-    """What SageMaker knows of a job."""
+    """Return SageMaker's description of a job."""
     with aws_errors(f"asking about {name}"):
         return account.sagemaker.describe_training_job(TrainingJobName=name)
 
@@ -22,7 +22,7 @@ def describe(account: Account, name: str) -> dict[str, Any]:
 def follow(
     account: Account, names: Sequence[str], say: Callable[[str], None], *, poll_seconds: float = 15.0, log: bool = True
 ) -> list[dict[str, Any]]:
-    """Tell of every change until all jobs have ended; returns their descriptions. The first job's metrics are told, too."""
+    """Tell every change, and the first job's metrics, until all jobs have ended. Returns the jobs' descriptions."""
     seen: set[Any] = set()
     tail = _Tail(account, names[0]) if log else None
     while True:

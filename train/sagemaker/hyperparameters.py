@@ -1,4 +1,4 @@
-"""Overrides of an experiment as a job's hyperparameters and back, with the names that the original kits used understood."""
+"""Turns overrides of an experiment into a job's hyperparameters and back. The original kits' names are understood, too."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 
 import yaml
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from train.sagemaker.original_names import translate
 
 EXPERIMENT = "experiment"
-"""Hyperparameter: name of an experiment, or a YAML file in the source that the job carries."""
+"""The hyperparameter with the name of an experiment, or with a YAML file in the source that the job carries."""
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """How two jobs find each other. The names of its hyperparameters are the original kits'."""
+    """Says how two jobs find each other. Its hyperparameters have the original kits' names."""
 
     is_primary: bool
-    """This job learns and leads; otherwise it only plays."""
+    """Whether this job learns and leads. Otherwise it only plays."""
     num_secondary: int
-    """Instances of the job that plays."""
+    """The number of instances of the job that plays."""
     bucket: str
     prefix: str
     region: str
 
     def hyperparameters(self) -> dict[str, Any]:
-        """As they are sent, before encoding."""
+        """Return the hyperparameters that are sent, before encoding."""
         return {
             "rl_cluster_type": "primary" if self.is_primary else "secondary",
             "rl_num_instances_secondary": self.num_secondary,
@@ -40,7 +40,10 @@ class Meeting:
 
     @classmethod
     def from_hyperparameters(cls, values: dict[str, Any]) -> Meeting | None:
-        """Takes its own out of decoded `values`; None if they name no role. Raises `ConfigError` if some are missing."""
+        """Take its own hyperparameters out of decoded `values`; None if they name no role.
+
+        Raises `ConfigError` if some are missing.
+        """
         names = ("rl_cluster_type", "rl_num_instances_secondary", "s3_bucket", "s3_prefix", "aws_region")
         found = {name: values.pop(name) for name in names if name in values}
         if "rl_cluster_type" not in found:
@@ -57,14 +60,14 @@ class Meeting:
 
 
 def encode(value: Any) -> str:
-    """As a hyperparameter's value: strings as they are unless they would be read as something else, all else as JSON."""
+    """Return a value as a hyperparameter: as JSON, except strings that can't be read as anything else."""
     if isinstance(value, str) and decode(value) == value:
         return value
     return json.dumps(value)
 
 
 def decode(text: str) -> Any:
-    """The value that a hyperparameter means: JSON (version 1 and 2 of the SDK quote strings), else the text (version 3)."""
+    """Return the value of a hyperparameter: JSON (versions 1 and 2 of the SDK quote strings), or else the text (version 3)."""
     try:
         return json.loads(text)
     except ValueError:
@@ -72,7 +75,10 @@ def decode(text: str) -> Any:
 
 
 def encode_overrides(experiment: str, overrides: Iterable[str]) -> dict[str, str]:
-    """Hyperparameters of an experiment with "dotted.key=value" overrides. Raises `ConfigError` for what isn't of that form."""
+    """Return the hyperparameters of an experiment with "dotted.key=value" overrides.
+
+    Raises `ConfigError` for any other form.
+    """
     hyperparameters = {EXPERIMENT: encode(experiment)}
     for override in overrides:
         key, equals, text = override.partition("=")
@@ -92,10 +98,10 @@ class Task:
     experiment: str
     """Name or file."""
     overrides: list[str]
-    """For `Experiment.load`."""
+    """The overrides, for `Experiment.load`."""
     meeting: Meeting | None
     notes: list[str]
-    """Names of the original kits that mean nothing here, and why, a line each."""
+    """Lines on names of the original kits that mean nothing here, and why."""
 
     @classmethod
     def from_hyperparameters(cls, hyperparameters: Mapping[str, str]) -> Task:

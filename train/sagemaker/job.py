@@ -1,4 +1,4 @@
-"""A training job as SageMaker is asked for it: `requests(Job(…))` are the arguments of `CreateTrainingJob`."""
+"""Describes a training job. `requests(Job(…))` returns the arguments of `CreateTrainingJob`."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from train.sagemaker.hyperparameters import Meeting, encode
 from train.sagemaker.metric_lines import metric_definitions
 
 CODE, TOKEN = "code", "token"
-"""Names of the input channels: the source, and the secret that the machines know each other by."""
+"""The names of the input channels: the source, and the secret by which the machines know each other."""
 SECOND_JOB = "-rollout"
 """The end of the name of the job that plays, if it is one of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """All that a request says; nothing in it is secret."""
+    """All that a request says. Nothing in it is secret."""
 
     name: str
-    """Of the job, unique in account and region: letters, digits and hyphens, at most 55."""
+    """The job's name, unique in account and region: at most 55 letters, digits and hyphens."""
     image: str
     """URI of the image in ECR."""
     role: str
-    """ARN of the role that the job acts as."""
+    """The ARN of the role as which the job acts."""
     bucket: str
     prefix: str
     """Everything of the job lies under s3://bucket/prefix/name/."""
     region: str
     scale: Single | Homogeneous | Heterogeneous
     hyperparameters: Mapping[str, str]
-    """Encoded."""
+    """The hyperparameters, encoded."""
     spot: bool = False
-    """On spare capacity: much cheaper, may be interrupted; it then goes on from its last checkpoint."""
+    """Use spare capacity, which is much cheaper but may be interrupted. The job then continues from its last checkpoint."""
     max_seconds: int = 24 * 3600
-    """The job is stopped after so long."""
+    """The job is stopped after so many seconds."""
     max_wait_seconds: int | None = None
-    """For spot: with the time that it waits for capacity; None: twice `max_seconds`."""
+    """The same for spot, including the time that it waits for capacity; None means twice `max_seconds`."""
     volume_gb: int = 50
     subnets: Sequence[str] = ()
     security_groups: Sequence[str] = ()
     keep_alive_seconds: int = 0
-    """Keep the instances for the next job so long (a warm pool)."""
+    """How many seconds the instances are kept for the next job (a warm pool)."""
     tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -63,7 +63,7 @@ class Job:
 
 
 def requests(job: Job) -> list[dict[str, Any]]:
-    """The arguments of `CreateTrainingJob`: of one job, or of the one that learns and the one that plays."""
+    """Return the arguments of `CreateTrainingJob` for one job, or for the job that learns and the one that plays."""
     if not job.is_two_jobs:
         return [_request(job, job.name, job.hyperparameters, _resources(job))]
     scale: Any = job.scale
@@ -124,7 +124,7 @@ def _channel(job: Job, name: str) -> dict[str, Any]:
 
 
 def channel(name: str, uri: str) -> dict[str, Any]:
-    """An input channel that copies what lies under `uri` to every machine."""
+    """Return an input channel that copies everything under `uri` to every machine."""
     source = {"S3DataType": "S3Prefix", "S3Uri": uri, "S3DataDistributionType": "FullyReplicated"}
     return {"ChannelName": name, "InputMode": "File", "DataSource": {"S3DataSource": source}}
 
@@ -136,9 +136,9 @@ _KEPT = (
 
 
 def resumed_requests(described: Sequence[Mapping[str, Any]], name: str, token_uri: str) -> list[dict[str, Any]]:
-    """Requests of a job `name` that goes on from the checkpoints of one that SageMaker describes (`DescribeTrainingJob`).
+    """Return requests for a job `name` that continues from the checkpoints of a job, given by `DescribeTrainingJob`.
 
-    Source, size and place of the checkpoints are the same; the machines get another token, at `token_uri`.
+    Source, size and place of the checkpoints stay the same. The machines get another token, at `token_uri`.
     """
     return [_resumed(one, name + (SECOND_JOB if k else ""), token_uri) for k, one in enumerate(described)]
 

@@ -1,4 +1,4 @@
-"""The life of a job: made, started, resumed, stopped, listed, and its run brought home."""
+"""Starts, resumes, stops and lists jobs, and downloads their runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from train.run_folder import CONFIG, RunError, disk_errors
+from envs.common.command_line import shell_command
+from train.runs.folder import CONFIG, RunError, disk_errors
 from train.sagemaker.account import Account, AWSError, aws_errors
 from train.sagemaker.following import ENDINGS, describe
 from train.sagemaker.hyperparameters import decode
@@ -20,20 +21,20 @@ from train.sagemaker.request_rules import check_requests
 from train.sagemaker.source import ARCHIVE
 
 PREFIX = "procsnake-"
-"""Names of jobs begin with it."""
+"""The beginning of the names of all jobs."""
 _LONGEST_STEM = 20
 
 Say = Callable[[str], None]
 
 
 def job_name(experiment: str) -> str:
-    """A new name for a job of that experiment: at most 46 characters, unique by the second."""
+    """Return a new name for a job of that experiment: at most 46 characters, with the current second in it."""
     stem = re.sub(r"[^a-zA-Z0-9]+", "-", experiment)[:_LONGEST_STEM].strip("-")
     return f"{PREFIX}{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def start(account: Account, job: Job, source: bytes, say: Say) -> list[str]:
-    """Upload source and token and create the job, or both; returns their names. Raises `RequestError`, `AWSError`."""
+    """Upload source and token, and create the job, or both jobs. Returns their names. Raises `RequestError` or `AWSError`."""
     asked = requests(job)
     check_requests(asked)
     with aws_errors(f"uploading to {job.place}"):
@@ -44,12 +45,12 @@ def start(account: Account, job: Job, source: bytes, say: Say) -> list[str]:
 
 
 def resume(account: Account, name: str, say: Say) -> list[str]:
-    """Start a job that goes on from the checkpoints of `name`, which must have ended; returns the names of the new jobs."""
+    """Start a job that continues from the checkpoints of `name`, which must have ended. Returns the names of the new jobs."""
     old = [describe(account, one) for one in together(account, name)]
     running = [one["TrainingJobName"] for one in old if one["TrainingJobStatus"] not in ENDINGS]
     if running:
         raise AWSError(f"{' and '.join(running)} still runs; it goes on by itself after a spot interruption. To end it: "
-                       f"procsnake job stop {name}")  # fmt: skip
+                       f"{shell_command('job', 'stop', name)}")  # fmt: skip
     fresh = _next_name(name)
     bucket, key = _split(_token_uri(old[0]))
     token_key = f"{key.rstrip('/').removesuffix(f'/{TOKEN}')}/{fresh}/{TOKEN}"
@@ -60,7 +61,7 @@ def resume(account: Account, name: str, say: Say) -> list[str]:
 
 
 def stop(account: Account, name: str, say: Say) -> None:
-    """Ask the job, or both, to save and end: SIGTERM, and after two minutes the end."""
+    """Ask the job, or both jobs, to save and end. They get SIGTERM, and are killed after two minutes."""
     for one in together(account, name):
         if describe(account, one)["TrainingJobStatus"] in ENDINGS:
             say(f"{one} has already ended")
@@ -71,7 +72,7 @@ def stop(account: Account, name: str, say: Say) -> None:
 
 
 def recent(account: Account, count: int = 20) -> list[dict[str, Any]]:
-    """Summaries of the newest jobs of procsnake in the account."""
+    """Return summaries of the newest jobs of procsnake in the account."""
     with aws_errors("listing jobs"):
         pages = account.sagemaker.get_paginator("list_training_jobs").paginate(
             NameContains=PREFIX, SortBy="CreationTime", SortOrder="Descending", PaginationConfig={"MaxItems": count}
@@ -80,7 +81,7 @@ def recent(account: Account, count: int = 20) -> list[dict[str, Any]]:
 
 
 def together(account: Account, name: str) -> list[str]:
-    """`name`, and the job that plays for it if there is one."""
+    """Return `name`, and the job that plays for it if there is one."""
     role = decode(describe(account, name).get("HyperParameters", {}).get("rl_cluster_type", ""))
     return [name, name + SECOND_JOB] if role == "primary" else [name]
 
@@ -93,9 +94,9 @@ def forget_token(account: Account, described: dict[str, Any]) -> None:
 
 
 def download(account: Account, described: dict[str, Any], runs: str | os.PathLike[str]) -> Path:
-    """Bring the job's run home as a folder under `runs`, as a local run has it; one that is there is replaced.
+    """Download the job's run as a folder under `runs`, in the form of a local run. A folder that is there is replaced.
 
-    Raises `RunError` if the job has left none, `AWSError`.
+    Raises `RunError` if the job has left no run, and `AWSError`.
     """
     place = described.get("CheckpointConfig", {}).get("S3Uri", "")
     if not place:
@@ -104,7 +105,8 @@ def download(account: Account, described: dict[str, Any], runs: str | os.PathLik
     objects = _objects(account, bucket, f"{prefix.rstrip('/')}/")
     run = max((path.parts[0] for path in objects if path.parts[1:] == (CONFIG,)), default=None)
     if run is None:
-        raise RunError(f"there is no run at {place}; the job ended before it began to train. Its reason: procsnake job follow")
+        reason = shell_command("job", "follow", described["TrainingJobName"])
+        raise RunError(f"there is no run at {place}; the job ended before it began to train. Its reason: {reason}")
     with disk_errors(Path(runs)):
         target = Path(runs) / run
         part = target.with_name(f".{run}.part")

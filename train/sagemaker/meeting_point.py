@@ -1,4 +1,4 @@
-"""Where two jobs find each other: an object in S3 that holds the head's address while it leads."""
+"""The place where two jobs find each other: an object in S3 that holds the head's address while it leads."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class S3MeetingPoint:
         self._place = {"Bucket": meeting.bucket, "Key": f"{meeting.prefix.strip('/')}/{_NAME}"}
 
     def publish(self, address: str) -> None:
-        """Leave the address there."""
+        """Write the address into the object."""
         self._call("put_object", Body=json.dumps({"address": address}).encode())
 
     def look(self) -> str | None:
-        """What was left there, if anything."""
+        """Return the address in the object, if there is one."""
         found = self._call("get_object")
         return json.loads(found["Body"].read())["address"] if found else None
 
     def clear(self) -> None:
-        """Take it away."""
+        """Remove the object."""
         self._call("delete_object")
 
     def _call(self, operation: str, **arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The line that a job prints an iteration: written in the container, found by SageMaker's patterns, read while following."""
+"""The line that a job prints per iteration. The container writes it, SageMaker's patterns find it, and `following` reads it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _START = "procsnake-metrics"
 
 
 def metric_line(row: Mapping[str, Any]) -> str:
-    """An iteration's line; what the row doesn't have is left out."""
+    """Return an iteration's line. Figures that the row doesn't have are left out."""
     figures = [f"{_NAMES[column]}={row[column]:.6g}" for column in _NAMES if column in row]
     return " ".join([_START, *figures])
 
 
 def parse_metric_line(line: str) -> dict[str, float]:
-    """The figures of a line by RLlib's names; empty for any other line."""
+    """Return the figures of a line by RLlib's names; empty for any other line."""
     if _START not in line:
         return {}
     return {name: float(text) for name, text in re.findall(rf" (\w+)={_NUMBER}", line)}
 
 
 def metric_definitions() -> list[dict[str, str]]:
-    """What SageMaker is to look for in the log (`MetricDefinitions`)."""
+    """Return the patterns that SageMaker looks for in the log (`MetricDefinitions`)."""
     return [{"Name": name, "Regex": f"[ ]{name}={_NUMBER}"} for name in _NAMES.values()]

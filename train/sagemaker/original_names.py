@@ -1,6 +1,7 @@
-"""The hyperparameters of the original SageMaker kits (`rl.training.config.num_workers`, …) as overrides of an experiment.
+"""Translates the original SageMaker kits' hyperparameters (`rl.training.config.num_workers`, …) into an experiment's overrides.
 
-They are RLlib's names of 2020 under `rl.training`. What has no counterpart is named in a note rather than dropped silently.
+They are RLlib's names of 2020 under `rl.training`. What has no counterpart is named in a note instead of being dropped
+silently.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 
 _ROOT = "rl.training."
 _EVERYWHERE = {
@@ -77,9 +78,9 @@ _ALGORITHMS = {"PPO": "ppo", "DQN": "dqn", "APEX": "apex"}
 
 
 def translate(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """(Overrides, notes on what isn't used) for decoded hyperparameters; names that aren't the kits' stay as they are.
+    """Return (overrides, notes on what isn't used) for decoded hyperparameters. Names that aren't the kits' stay as they are.
 
-    Raises `UnknownNameError` for `rl.…` names that they didn't have either.
+    Raises `UnknownNameError` for `rl.…` names that the kits didn't have either.
     """
     theirs = {name.removeprefix(_ROOT): value for name, value in values.items() if name.startswith("rl.")}
     ours = {name: value for name, value in values.items() if not name.startswith("rl.")}

@@ -1,4 +1,4 @@
-"""Checks of a request before it is sent: by botocore's own model of the service, and by rules that the model doesn't hold."""
+"""Checks a request before it is sent: by botocore's own model of the service, and by rules that the model lacks."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from envs.errors import MissingDependencyError, ProcsnakeError
+from envs.common.errors import MissingDependencyError, ProcsnakeError, pip_install
 
 
 class RequestError(ProcsnakeError):
-    """A request that SageMaker would refuse, or that would not do what was asked for."""
+    """SageMaker would refuse this request, or it would not do what was asked for."""
 
 
 def check_requests(requests: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `RequestError` that names everything that is wrong with requests of `CreateTrainingJob`; two are two that meet."""
+    """Raise `RequestError`, which names all that is wrong with one request of `CreateTrainingJob`, or with two for two jobs."""
     faults = [fault for request in requests for fault in (*model_faults(request), *_rule_faults(request))]
     faults += list(_pair_faults(requests)) if len(requests) == 2 else []
     if faults:
@@ -28,7 +28,7 @@ def _input_shape(operation: str) -> Any:
     try:
         import botocore.session
     except ImportError as error:
-        raise MissingDependencyError("boto3", feature="SageMaker", install="pip install 'procsnake[aws]'") from error
+        raise MissingDependencyError("boto3", feature="SageMaker", install=pip_install("procsnake[aws]")) from error
     return botocore.session.get_session().get_service_model("sagemaker").operation_model(operation).input_shape
 
 

@@ -1,4 +1,4 @@
-"""The source that a job carries: procsnake itself, as it is here, the experiment, and what the user adds."""
+"""Packs the source that a job carries: procsnake itself as it is here, the experiment, and what the user adds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 
 ARCHIVE, EXPERIMENT_FILE = "source.tar.gz", "experiment.yaml"
 _ROOT = Path(__file__).parents[2]
@@ -19,12 +19,14 @@ _MOST_BYTES = 50 * 2**20
 
 
 def pack(experiment: str, include: Iterable[str | Path] = ()) -> bytes:
-    """A tar.gz with procsnake's packages, `experiment` (YAML) and the files and folders of `include` at its top.
+    """Return a tar.gz with procsnake's packages, `experiment` (YAML), and the files and folders of `include` at its top.
 
-    The same input gives the same bytes. Hidden files are left out. Raises `ConfigError` for what isn't there, looks like a
-    secret, or is larger than 50 MiB in all.
+    With the packages comes `procsnake.py`, which would else refuse them as somebody else's. The same input
+    gives the same bytes. Hidden files are left out. Raises `ConfigError` for files that don't exist or look like secrets, and
+    if all are larger than 50 MiB together.
     """
-    files = {f"{path.relative_to(_ROOT)}": path for floor in _FLOORS for path in _files(_ROOT / floor)}
+    own = [_ROOT / "procsnake.py", *(path for floor in _FLOORS for path in _files(_ROOT / floor))]
+    files = {f"{path.relative_to(_ROOT)}": path for path in own}
     for added in map(Path, include):
         if not added.exists():
             raise ConfigError(f"{added} is to be included, but there is no such file or folder")

@@ -1,6 +1,6 @@
-"""The training itself, on the machine that leads: `procsnake train` on what the job's hyperparameters say.
+"""The training itself, on the machine that leads. It trains what the job's hyperparameters say.
 
-The run folder lies where SageMaker keeps checkpoints, so a job that was interrupted finds it again and goes on.
+The run folder lies where SageMaker keeps checkpoints. So a job that was interrupted finds it again and continues.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from envs.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError
 from train.config import Experiment
-from train.manifest import is_whole
 from train.run import train
-from train.run_folder import CHECKPOINTS, CONFIG
+from train.runs.folder import CHECKPOINTS, CONFIG
+from train.runs.lock import forget_lock
+from train.runs.manifest import MANIFEST
+from train.runs.resuming import flaw_of
 from train.sagemaker.container import Container
 from train.sagemaker.hyperparameters import Task
 from train.sagemaker.metric_lines import metric_line
@@ -24,7 +26,7 @@ _FAILED, _STOPPED = 1, 130
 
 
 def main() -> int:
-    """Train, or go on. Returns 0 for a finished run, 130 for one that was stopped and saved."""
+    """Train, or continue. Returns 0 for a finished run, and 130 for one that was stopped and saved."""
     container = Container.here()
     try:
         task = Task.from_hyperparameters(container.hyperparameters())
@@ -38,6 +40,8 @@ def main() -> int:
             cluster=os.environ["RAY_ADDRESS"],
             on_iteration=_print_metrics,
             command="procsnake launch",
+            # The job's own earlier life wrote it, on another machine; nobody else may write to its bucket.
+            trust=True,
         )
     except ProcsnakeError as error:
         print(f"procsnake: {error}", file=sys.stderr, flush=True)
@@ -48,14 +52,17 @@ def main() -> int:
 
 
 def found_run(checkpoints: Path) -> Path | None:
-    """The newest run that an earlier life of the job left, without checkpoints of which only a part reached S3."""
+    """Return the newest run that an earlier start of the job left. Checkpoints of which only a part reached S3 are removed."""
     runs = sorted(config.parent for config in checkpoints.glob(f"*/{CONFIG}"))
     if not runs:
         return None
     for checkpoint in (runs[-1] / CHECKPOINTS).glob("[!.]*"):
-        if not is_whole(checkpoint):
-            print(f"{checkpoint.name} is incomplete and left out", flush=True)
+        # The list arrives like any other file: without it nobody knows what else is missing.
+        found = flaw_of(checkpoint) if (checkpoint / MANIFEST).is_file() else f"{MANIFEST} is missing"
+        if found:
+            print(f"{checkpoint.name} is incomplete and left out: {found}", flush=True)
             shutil.rmtree(checkpoint)
+    forget_lock(runs[-1])
     return runs[-1]
 
 

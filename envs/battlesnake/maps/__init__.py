@@ -1,4 +1,4 @@
-"""Maps by name: who starts where, and what the board does at the end of a turn."""
+"""Maps by name. A map decides where snakes start, and what happens to food and hazards at the end of a turn."""
 
 from envs.battlesnake.maps.catalogue import (
     check_board,

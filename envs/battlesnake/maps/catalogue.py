@@ -1,4 +1,4 @@
-"""What each map asks of a game, errors that say so, and maps of a user's own."""
+"""Which boards and snakes each map takes, the errors for those that it doesn't take, and maps that users add."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from envs.battlesnake.maps.standard import (
     set_up_standard,
     update_standard,
 )
-from envs.battlesnake.settings import MAP_IDS, OFFICIAL_MAPS, STANDARD_MAP, Settings
-from envs.battlesnake.state import MAX_SIDE, MAX_SNAKES, MIN_SIDE, State
-from envs.errors import ConfigError, UnknownNameError
+from envs.battlesnake.settings import MAP_IDS, OFFICIAL_MAPS, STANDARD_MAP, Rules, Settings
+from envs.battlesnake.state import MAX_SIDE, MAX_SNAKES, MIN_SIDE, Boards, State
+from envs.common.errors import ConfigError, UnknownNameError
 
 
 class Limits(NamedTuple):
-    """Boards and snakes that a map can be played with."""
+    """The boards and numbers of snakes that a map can be played with."""
 
     sizes: tuple[tuple[int, int], ...] = ()
-    """(width, height) of the only boards, or none if there are others."""
+    """(width, height) of each board that the map can be played on; empty if it can be played on any."""
     smallest_side: int = MIN_SIDE
     most_snakes: int = MAX_SNAKES
 
 
 class MapKernels(NamedTuple):
-    """A map's kernels, each over many boards: (arrays, boards int64 (n,), rules)."""
+    """A map's kernels. Each works on many boards and takes (arrays, boards int64 (n,), rules)."""
 
     set_up_boards: Callable[..., int]
-    """Set up empty boards; returns the largest set-up code."""
+    """Sets up empty boards and returns the largest set-up code."""
     update_boards: Callable[..., None]
 
 
@@ -61,7 +61,7 @@ _SET_UP_FAILURES = {
 
 
 def check_board(map: str, *, width: int, height: int, num_snakes: int) -> None:
-    """Raise `UnknownNameError` or `ConfigError` if the map can't be played on such a board by so many snakes."""
+    """Raise `UnknownNameError` for a map that doesn't exist, `ConfigError` for one that can't be played on such a board."""
     if map not in MAP_IDS:
         raise UnknownNameError("map", map, MAP_IDS)
     limits = LIMITS[map]
@@ -75,7 +75,7 @@ def check_board(map: str, *, width: int, height: int, num_snakes: int) -> None:
 
 
 def check_game(settings: Settings, *, width: int, height: int, num_snakes: int) -> None:
-    """`check_board`, and `ConfigError` for settings with which the map's games would stand still or never end."""
+    """Raise what `check_board` raises, and `ConfigError` for settings with which the games would stand still or never end."""
     check_board(settings.map, width=width, height=height, num_snakes=num_snakes)
     if settings.map in ("royale", "hz_hazard_pits") and settings.shrink_every_n_turns < 1:
         raise ConfigError(
@@ -96,9 +96,9 @@ def check_set_up(code: int, map_name: str, width: int, height: int, num_snakes: 
 
 
 def set_up(state: State, boards: np.ndarray) -> None:
-    """Lay out new games on empty boards by the map of the state's settings, official or not; boards: integers (n,).
+    """Lay out new games on the empty `boards`, integers (n,), by the map of the state's settings, official or a user's.
 
-    Raises `ConfigError` if the map doesn't fit.
+    Raises `ConfigError` if the map can't be played on such boards.
     """
     name, size_and_count = state.settings.map, (state.width, state.height, state.num_snakes)
     check_board(name, width=state.width, height=state.height, num_snakes=state.num_snakes)
@@ -106,7 +106,7 @@ def set_up(state: State, boards: np.ndarray) -> None:
 
 
 def update(state: State, boards: np.ndarray) -> None:
-    """The map's end-of-turn update of boards (integers (n,)), official map or not; turn numbers stay."""
+    """Do what the map, official or a user's, does on `boards`, integers (n,), at the end of a turn. Turn numbers stay."""
     _kernels(state.settings.map).update_boards(state.arrays, np.asarray(boards), state.rules)
 
 
@@ -119,15 +119,16 @@ def register_map(
     smallest_side: int = MIN_SIDE,
     most_snakes: int = MAX_SNAKES,
 ) -> None:
-    """Add a map of your own: `Settings(map=name)` then plays it. Check it with `envs.battlesnake.compliance.check_map`.
+    """Add a map of your own. `Settings(map=name)` then plays it. Check it with `envs.battlesnake.compliance.check_map`.
 
-    `set_up(s, b, r)` lays out a new game on the empty board b and returns 0, or another number if it can't; it places all
-    snakes (one a slot). `update(s, b, r)` is the map's part at the end of a turn. Both are written with `@kernel` (or
-    `@allocating_kernel`, if they need scratch arrays) from `envs.battlesnake.kernels`, over the helpers of
-    `envs.battlesnake.state` and `envs.battlesnake.maps.standard`, and draw by `rng.draw(s.key[b], …)` only, so that games
-    can be repeated; s is a `Boards`, r the `Rules`.
+    `set_up(s, b, r)` lays out a new game on the empty board b: it places one snake per slot and returns 0, or another number
+    if it can't. `update(s, b, r)` does the map's part at the end of a turn. Here s is a `Boards` and r the `Rules`. Both
+    functions are written with `@kernel` from `envs.battlesnake.kernels`, or with `@allocating_kernel` if they need scratch
+    arrays, and may use the helpers of `envs.battlesnake.state` and `envs.battlesnake.maps.standard`. They must draw random
+    numbers by `rng.draw(s.key[b], …)` only, so that games can be repeated.
 
-    Raises `ConfigError` if the name is an official map's or the limits are none. A user's own name can be registered anew.
+    Raises `ConfigError` if the name is an official map's, or if the limits allow no game. A user's own name can be registered
+    again.
     """
     if name in OFFICIAL_MAPS:
         raise ConfigError(f"map {name!r} is an official one; register yours under another name")
@@ -145,14 +146,14 @@ def _over_boards(set_up_one: Callable[..., int], update_one: Callable[..., None]
     """Loops over boards, compiled but not cached on disk: Numba can't know when a user's kernel has changed."""
 
     @numba.njit(nogil=True, boundscheck=BOUNDSCHECK)
-    def set_up_boards(s, boards, r):
+    def set_up_boards(s: Boards, boards: np.ndarray, r: Rules) -> int:
         code = 0
         for b in boards:
             code = max(code, set_up_one(s, b, r))
         return code
 
     @numba.njit(nogil=True, boundscheck=BOUNDSCHECK)
-    def update_boards(s, boards, r):
+    def update_boards(s: Boards, boards: np.ndarray, r: Rules) -> None:
         for b in boards:
             update_one(s, b, r)
 
@@ -160,7 +161,7 @@ def _over_boards(set_up_one: Callable[..., int], update_one: Callable[..., None]
 
 
 @allocating_kernel
-def _set_up_standard_boards(s, boards, r):
+def _set_up_standard_boards(s: Boards, boards: np.ndarray, r: Rules) -> int:
     code = 0
     for b in boards:
         code = max(code, set_up_standard(s, b, r))
@@ -168,13 +169,13 @@ def _set_up_standard_boards(s, boards, r):
 
 
 @kernel
-def _update_standard_boards(s, boards, r):
+def _update_standard_boards(s: Boards, boards: np.ndarray, r: Rules) -> None:
     for b in boards:
         update_standard(s, b, r)
 
 
 @allocating_kernel
-def _set_up_official_boards(s, boards, r):
+def _set_up_official_boards(s: Boards, boards: np.ndarray, r: Rules) -> int:
     code = 0
     for b in boards:
         code = max(code, set_up_board(s, b, r))
@@ -182,7 +183,7 @@ def _set_up_official_boards(s, boards, r):
 
 
 @allocating_kernel
-def _update_official_boards(s, boards, r):
+def _update_official_boards(s: Boards, boards: np.ndarray, r: Rules) -> None:
     for b in boards:
         update_board(s, b, r)
 

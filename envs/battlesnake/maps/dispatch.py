@@ -1,4 +1,4 @@
-"""From a map's number to its kernels. `standard` comes first, because it is what nearly every game is played on."""
+"""Calls a map's kernels by the map's number. `standard` is tested first, because nearly every game is played on it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from envs.battlesnake.maps.spreading import (
     update_spiral,
 )
 from envs.battlesnake.maps.standard import OK, place_first_food, place_snakes, set_up_standard, update_standard
-from envs.battlesnake.settings import MAP_IDS, OFFICIAL_MAPS
+from envs.battlesnake.settings import MAP_IDS, OFFICIAL_MAPS, Rules
+from envs.battlesnake.state import Boards
 
 STANDARD, EMPTY, ROYALE, SNAIL = (MAP_IDS[name] for name in ("standard", "empty", "royale", "snail_mode"))
 SPIRAL, SCATTER, GROW_BOX = (MAP_IDS[name] for name in ("hz_spiral", "hz_scatter", "hz_grow_box"))
@@ -37,8 +38,8 @@ NUM_OFFICIAL = len(OFFICIAL_MAPS)
 
 
 @allocating_kernel
-def set_up_board(s, b, r):
-    """Place snakes, food and hazards of a new game on an empty board by an official map. Returns a set-up code."""
+def set_up_board(s: Boards, b: int, r: Rules) -> int:
+    """Place the snakes, food and hazards of a new game on an empty board, by an official map. Returns a set-up code."""
     if r.map_id == STANDARD:
         return set_up_standard(s, b, r)
     if r.map_id == EMPTY:
@@ -61,10 +62,10 @@ def set_up_board(s, b, r):
 
 
 @kernel
-def update_board(s, b, r):
-    """An official map's part at the end of a turn, after the ruleset's step and before the turn number goes up.
+def update_board(s: Boards, b: int, r: Rules) -> None:
+    """Do an official map's part at the end of a turn: after the ruleset's step, before the turn number goes up.
 
-    Does nothing on a user's map: `envs.battlesnake.maps.update` runs those.
+    It does nothing on a user's map, which `envs.battlesnake.maps.update` runs.
     """
     if r.map_id == STANDARD:
         update_standard(s, b, r)
@@ -73,7 +74,7 @@ def update_board(s, b, r):
 
 
 @allocating_kernel
-def _update_other(s, b, r):
+def _update_other(s: Boards, b: int, r: Rules) -> None:
     if FIRST_DRAWN <= r.map_id <= ARCADE:
         update_drawn(s, b, r)
     elif r.map_id == MAZE:
@@ -95,7 +96,7 @@ def _update_other(s, b, r):
 
 
 @allocating_kernel
-def _spread(s, b, r):
+def _spread(s: Boards, b: int, r: Rules) -> None:
     if r.map_id == SPIRAL:
         update_spiral(s, b, r)
     elif r.map_id == SCATTER:

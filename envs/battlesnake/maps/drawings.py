@@ -1,7 +1,8 @@
-"""The nine maps that are drawn, cell by cell: castles, rivers, islands and the arcade's maze.
+"""The nine maps that are drawn cell by cell: castles, rivers, islands and the arcade's maze.
 
-A drawing shows the top row first. `#` is a hazard, a digit that many layers of it; `f` a cell where food may appear; `a` to
-`d` start cells of group 0 to 3; `A` a start cell where food may appear too. Only boards of the drawing's size can be played.
+A drawing shows the top row first. `#` is a hazard, and a digit is a hazard of that many layers. `f` is a cell where food may
+appear. `a` to `d` are start cells of the groups 0 to 3, and `A` is a start cell where food may appear, too. Only boards of the
+drawing's size can be played.
 """
 
 from __future__ import annotations
@@ -197,7 +198,7 @@ _MOST_CELLS = (25 + 2) * (25 + 2)
 
 
 def size(name: str) -> tuple[int, int]:
-    """(width, height) of a drawing."""
+    """Return (width, height) of a drawing."""
     rows = DRAWINGS[name].split()
     return len(rows[0]), len(rows)
 

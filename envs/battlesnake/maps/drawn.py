@@ -1,13 +1,13 @@
-"""Castles, rivers, islands and the arcade's maze: fixed hazards, own start cells and, partly, own places for food.
+"""Castles, rivers, islands and the arcade's maze. They have fixed hazards and start cells, and some have fixed places for food.
 
-* hz_castle_wall (11x11, 8 snakes), _lg (19x19, 8), _xl (25x25, 12): no first food. From turn 10 on, unless there is the most
-  food already (2; _xl 4), one food a turn on a free spot in the walls.
-* hz_rivers_bridges (11x11, 8), _lg (19x19, 12), _xl (25x25, 12), hz_islands_bridges (11x11, 4), _lg (19x19, 16): standard
-  food, but never on hazards.
-* arcade_maze (19x21, 6): food on 12 spots with (food_spawn_chance + 1) %; the first in the middle if minimum_food > 0, which
-  plays no other part.
+* hz_castle_wall (11x11, 8 snakes), _lg (19x19, 8), _xl (25x25, 12) have no first food. From turn 10 on, one food per turn
+  appears on a free spot in the walls, until there are 2 (in _xl 4).
+* hz_rivers_bridges (11x11, 8), _lg (19x19, 12), _xl (25x25, 12) and hz_islands_bridges (11x11, 4), _lg (19x19, 16) have
+  standard food, but never on hazards.
+* arcade_maze (19x21, 6) has food on 12 spots, with a chance of (food_spawn_chance + 1) %. If minimum_food > 0, the first food
+  is in the middle; minimum_food has no other effect.
 
-The spots of castles and arcade are kept free of dead bodies too, as in the official maps.
+In castles and in the arcade, food doesn't appear on dead bodies either, as in the official maps.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from envs.battlesnake.maps.standard import (
     place_in_quadrants,
     refill_food,
 )
-from envs.battlesnake.settings import MAP_IDS
-from envs.battlesnake.state import ABSENT, add_food, add_hazard, add_snake, body_cell, head_cell, step_offset
+from envs.battlesnake.settings import MAP_IDS, Rules
+from envs.battlesnake.state import ABSENT, Boards, add_food, add_hazard, add_snake, body_cell, head_cell, step_offset
 
 CASTLE_XL = MAP_IDS["hz_castle_wall_xl"]  # the last of the castles
 ARCADE = MAP_IDS["arcade_maze"]
@@ -37,8 +37,8 @@ _FIRST_CASTLE_FOOD = 10
 
 
 @allocating_kernel
-def set_up_drawn(s, b, r):
-    """Hazards, snakes and first food of a drawn map. Returns a set-up code."""
+def set_up_drawn(s: Boards, b: int, r: Rules) -> int:
+    """Place the hazards, snakes and first food of a drawn map. Returns a set-up code."""
     drawing = r.map_id - FIRST_DRAWN
     if r.width != SIZES[drawing, 0] or r.height != SIZES[drawing, 1]:
         return WRONG_SIZE
@@ -54,8 +54,8 @@ def set_up_drawn(s, b, r):
 
 
 @kernel
-def update_drawn(s, b, r):
-    """Food of a drawn map at the end of a turn."""
+def update_drawn(s: Boards, b: int, r: Rules) -> None:
+    """Add the food of a drawn map at the end of a turn."""
     drawing = r.map_id - FIRST_DRAWN
     if r.map_id <= CASTLE_XL:
         most = 4 if r.map_id == CASTLE_XL else 2
@@ -69,7 +69,7 @@ def update_drawn(s, b, r):
 
 
 @allocating_kernel
-def _place_in_castle(s, b, drawing):
+def _place_in_castle(s: Boards, b: int, drawing: int) -> int:
     """Deal a shuffled pool: one group of 4 cells for up to 4 snakes, two for up to 8, three for up to 12."""
     snakes = s.cause.shape[1]
     groups = (snakes + 3) // 4
@@ -83,7 +83,7 @@ def _place_in_castle(s, b, drawing):
 
 
 @allocating_kernel
-def _set_up_arcade(s, b, r, drawing):
+def _set_up_arcade(s: Boards, b: int, r: Rules, drawing: int) -> int:
     """Four shuffled cells, then two fixed ones; food in the middle."""
     snakes = s.cause.shape[1]
     if snakes > 6:
@@ -98,7 +98,7 @@ def _set_up_arcade(s, b, r, drawing):
 
 
 @kernel
-def _place_food_on_banks(s, b, r):
+def _place_food_on_banks(s: Boards, b: int, r: Rules) -> int:
     """The standard first food kept off snakes and hazards; the centre is a hazard on all these maps, so it gets none."""
     for i in range(s.cause.shape[1]):
         cell = outward_diagonal(s, b, r, i, True)
@@ -109,7 +109,7 @@ def _place_food_on_banks(s, b, r):
 
 
 @kernel
-def _feed_on_spot(s, b, r, drawing, in_castle):
+def _feed_on_spot(s: Boards, b: int, r: Rules, drawing: int, in_castle: bool) -> None:
     """One food on a random free spot of the map, if there is one."""
     free, chosen = 0, -1
     for cell in FOOD_SPOTS[drawing]:
@@ -122,7 +122,7 @@ def _feed_on_spot(s, b, r, drawing, in_castle):
 
 
 @kernel
-def _is_free_spot(s, b, r, cell, in_castle):
+def _is_free_spot(s: Boards, b: int, r: Rules, cell: int, in_castle: bool) -> bool:
     """No food and no body, dead or alive; in a castle neither food nor a head on the four neighbours."""
     if s.food[b, cell] or s.occupied[b, cell]:
         return False

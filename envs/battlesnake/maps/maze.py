@@ -1,10 +1,10 @@
-"""solo_maze: one snake, one food, a new and larger maze for every food eaten.
+"""The map solo_maze: one snake, one food, and a new and larger maze for every food that is eaten.
 
-Level 0 is the first. The maze of a level is a square of 7 + level cells (as many as fit); all around it are hazards, except
-in row y = 0, which shows the level as a binary number, highest bit left. From there the level is read back, so a ruleset that
-wipes hazards (royale) muddles it. Under the constrictor rulesets the food goes each turn, so there would be a new level each
-turn for ever: `check_game` refuses them. The snake has level + 3 entries, or as many as its ring holds (width * height + 3):
-the official program goes on from there with snakes longer than the board.
+The first level is 0. The maze of a level is a square with a side of 7 + level cells, or as many as fit. All around it are
+hazards, except in row y = 0, which shows the level as a binary number with the highest bit on the left. The level is read back
+from there, so a ruleset that removes hazards (royale) confuses it. The constrictor rulesets remove the food in each turn, so
+every turn would start a new level, for ever; `check_game` refuses them. The snake has level + 3 body entries, or as many as
+its ring holds (width * height + 3); the official program continues beyond that, with snakes longer than the board.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from envs.battlesnake import rng
 from envs.battlesnake.kernels import allocating_kernel, kernel
 from envs.battlesnake.maps.standard import NO_START_CELL, OK, WRONG_SIZE, cell_at
 from envs.battlesnake.rules import remove_food
+from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import (
     ABSENT,
     FULL_HEALTH,
+    Boards,
     add_food,
     add_hazard,
     add_snake,
@@ -32,8 +34,8 @@ _FIRST_SIDE, _FOOD_TRIES, _NEAR = 7, 100, 5
 
 
 @allocating_kernel
-def set_up_maze(s, b, r):
-    """The first level. Returns a set-up code."""
+def set_up_maze(s: Boards, b: int, r: Rules) -> int:
+    """Set up the first level. Returns a set-up code."""
     if r.width < SMALLEST_SIDE or r.height < SMALLEST_SIDE:
         return WRONG_SIZE
     if s.cause.shape[1] != 1:
@@ -44,8 +46,8 @@ def set_up_maze(s, b, r):
 
 
 @allocating_kernel
-def update_maze(s, b, r):
-    """No food left: the next level. On high levels the food flees from a snake that comes near."""
+def update_maze(s: Boards, b: int, r: Rules) -> None:
+    """Start the next level if no food is left. On high levels, move the food away from a snake that comes near."""
     level = _level(s, b, r)
     if s.num_food[b] == 0:
         _start_level(s, b, r, level + 1)
@@ -59,7 +61,7 @@ def update_maze(s, b, r):
 
 
 @kernel
-def _level(s, b, r):
+def _level(s: Boards, b: int, r: Rules) -> int:
     level = 0
     for x in range(r.width):
         level = 2 * level + (1 if s.hazards[b, cell_at(r, x, 0)] else 0)
@@ -67,12 +69,12 @@ def _level(s, b, r):
 
 
 @kernel
-def _side(r, level):
+def _side(r: Rules, level: int) -> int:
     return min(_FIRST_SIDE + level, r.width, r.height - 2)
 
 
 @allocating_kernel
-def _start_level(s, b, r, level):
+def _start_level(s: Boards, b: int, r: Rules, level: int) -> None:
     """Lay out walls, snake and food of a level."""
     side = _side(r, level)
     left, bottom = (r.width - side) // 2, (r.height - side) // 2
@@ -90,7 +92,7 @@ def _start_level(s, b, r, level):
 
 
 @kernel
-def _replace_snake(s, b, head, rest, length):
+def _replace_snake(s: Boards, b: int, head: int, rest: int, length: int) -> None:
     """The snake anew: the head in the maze's corner, all else on the cell below. A dead one stays dead, as officially."""
     if s.cause[b, 0] == ABSENT:
         return
@@ -106,14 +108,14 @@ def _replace_snake(s, b, head, rest, length):
 
 
 @kernel
-def _distance(r, cell, other):
+def _distance(r: Rules, cell: int, other: int) -> int:
     """Manhattan distance of two padded cells."""
     stride = r.width + 2
     return abs(cell // stride - other // stride) + abs(cell % stride - other % stride)
 
 
 @kernel
-def _place_food(s, b, r, level):
+def _place_food(s: Boards, b: int, r: Rules, level: int) -> None:
     """One food on a random open cell of the maze away from the head; after 100 tries in vain there is none."""
     side = _side(r, level)
     left, bottom = (r.width - side) // 2, (r.height - side) // 2
@@ -129,7 +131,7 @@ def _place_food(s, b, r, level):
 
 
 @kernel
-def _is_on_snake(s, b, cell):
+def _is_on_snake(s: Boards, b: int, cell: int) -> bool:
     for entry in range(s.length[b, 0]):
         if body_cell(s, b, 0, entry) == cell:
             return True
@@ -137,7 +139,7 @@ def _is_on_snake(s, b, cell):
 
 
 @allocating_kernel
-def _divide(s, b, r, left, bottom, side):
+def _divide(s: Boards, b: int, r: Rules, left: int, bottom: int, side: int) -> None:
     """Recursive division of the maze's square, in coordinates of the maze.
 
     A room spans (x0, y0)..(x1, y1), the wall on its right or upper edge included. No wall may end in an older wall's hole:
@@ -187,13 +189,13 @@ def _divide(s, b, r, left, bottom, side):
 
 
 @kernel
-def _pick(s, b, index, low, high):
+def _pick(s: Boards, b: int, index: int, low: int, high: int) -> int:
     """A random integer in low..high."""
     return low + rng.below(s.key[b], s.turn[b], rng.MAP_HAZARDS, index, high - low + 1)
 
 
 @kernel
-def _pick_line(s, b, index, low, high, barred):
+def _pick_line(s: Boards, b: int, index: int, low: int, high: int, barred: int) -> int:
     """A random integer in low..high whose bit is not barred; -1 if there is none."""
     free = 0
     for line in range(low, high + 1):
@@ -211,11 +213,11 @@ def _pick_line(s, b, index, low, high, barred):
 
 
 @kernel
-def _build(s, b, cell):
+def _build(s: Boards, b: int, cell: int) -> None:
     if s.hazards[b, cell] == 0:
         add_hazard(s, b, cell, 1)
 
 
 @kernel
-def _open(s, b, cell):
+def _open(s: Boards, b: int, cell: int) -> None:
     add_hazard(s, b, cell, -s.hazards[b, cell])

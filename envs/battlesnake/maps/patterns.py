@@ -1,13 +1,15 @@
-"""Hazards that follow from the size of the board: inner wall, rings, columns; royale's wall; sinkholes; pits; pools.
+"""Maps whose hazards follow from the size of the board: inner wall, rings, columns, royale's wall, sinkholes, pits and pools.
 
-* hz_inner_wall: the outline one cell in from the edge. hz_rings: outlines 1, 3, 5, … cells in. hz_columns: odd x and odd y.
-* royale: outside a rectangle that loses one side every `shrink_every_n_turns`, which must be 1 or more.
-* sinkholes: from the centre outwards a square more every `shrink_every_n_turns` (10 if that is 0), each over the last.
-* hz_hazard_pits (11x11, 4 snakes): 21 pits that go through 0, 1, 2, 3, 4, 4, 4 layers, a stage every
-  `shrink_every_n_turns`. The official program crashes if that is 0; here the pits then stay as they are, and
-  `check_game` refuses it.
-* healing_pools (7x7, 11x11, 19x19): a few cells that vanish one by one every `shrink_every_n_turns` (never if 0). They
-  heal if `hazard_damage` is negative.
+* hz_inner_wall has hazards on the outline one cell in from the edge; hz_rings on the outlines 1, 3, 5, … cells in; hz_columns
+  where both x and y are odd.
+* royale has hazards outside a rectangle that loses one side every `shrink_every_n_turns`, which must be 1 or more.
+* sinkholes adds a square around the centre every `shrink_every_n_turns` (10 if that is 0). Each square is larger than the last
+  and lies over it.
+* hz_hazard_pits (11x11, 4 snakes) has 21 pits that go through 0, 1, 2, 3, 4, 4, 4 layers, with a new stage every
+  `shrink_every_n_turns`. The official program crashes if that is 0; here the pits then stay as they are, and `check_game`
+  refuses it.
+* healing_pools (7x7, 11x11, 19x19) has a few cells, of which one vanishes every `shrink_every_n_turns` (never if that is 0).
+  They heal if `hazard_damage` is negative.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from envs.battlesnake import rng
 from envs.battlesnake.kernels import allocating_kernel, kernel
 from envs.battlesnake.maps.standard import NO_START_CELL, OK, START_LENGTH, WRONG_SIZE, cell_at
 from envs.battlesnake.rules import shrink
-from envs.battlesnake.settings import MAP_IDS
-from envs.battlesnake.state import add_hazard, add_snake, clear_hazards
+from envs.battlesnake.settings import MAP_IDS, Rules
+from envs.battlesnake.state import Boards, add_hazard, add_snake, clear_hazards
 
 INNER_WALL, RINGS, COLUMNS = MAP_IDS["hz_inner_wall"], MAP_IDS["hz_rings"], MAP_IDS["hz_columns"]
 _SINKHOLE_PERIOD = 10
@@ -34,8 +36,8 @@ _POOLS[2, 1] = [(5, 10), (13, 10), (10, 13), (10, 5)]
 
 
 @kernel
-def add_pattern(s, b, r):
-    """Hazards of inner wall, rings or columns; `edge` is how far a cell lies from the edge."""
+def add_pattern(s: Boards, b: int, r: Rules) -> None:
+    """Add the hazards of inner wall, rings or columns."""
     for y in range(r.height):
         for x in range(r.width):
             edge = min(x, y, r.width - 1 - x, r.height - 1 - y)
@@ -50,15 +52,15 @@ def add_pattern(s, b, r):
 
 
 @kernel
-def update_royale(s, b, r):
-    """The same wall as the ruleset royale; what hazards there are stay until the first side moves in."""
+def update_royale(s: Boards, b: int, r: Rules) -> None:
+    """Draw the same wall as the ruleset royale. Other hazards stay until the first side moves in."""
     if r.shrink_every > 0 and s.turn[b] + 1 >= r.shrink_every:
         shrink(s, b, r)
 
 
 @kernel
-def update_sinkholes(s, b, r):
-    """One more layer on a square, without its corners, around the centre."""
+def update_sinkholes(s: Boards, b: int, r: Rules) -> None:
+    """Add one layer to a square around the centre, without its corners."""
     every = r.shrink_every if r.shrink_every > 0 else _SINKHOLE_PERIOD
     rings = 3 if r.width == 7 else 7 if r.width == 19 else 5
     since = s.turn[b] - 1
@@ -73,8 +75,8 @@ def update_sinkholes(s, b, r):
 
 
 @allocating_kernel
-def place_among_pits(s, b, r):
-    """Snakes on the four cells of the pits' grid that are no pits, shuffled. Returns a set-up code."""
+def place_among_pits(s: Boards, b: int, r: Rules) -> int:
+    """Place the snakes, in random order, on the four cells of the pits' grid that are no pits. Returns a set-up code."""
     if r.width != 11 or r.height != 11:
         return WRONG_SIZE
     if s.cause.shape[1] > 4:
@@ -87,8 +89,8 @@ def place_among_pits(s, b, r):
 
 
 @kernel
-def update_pits(s, b, r):
-    """Set all pits to the stage's layers."""
+def update_pits(s: Boards, b: int, r: Rules) -> None:
+    """Give all pits the number of layers of the stage."""
     if r.shrink_every < 1 or s.turn[b] % r.shrink_every:
         return
     clear_hazards(s, b)
@@ -103,8 +105,8 @@ def update_pits(s, b, r):
 
 
 @kernel
-def add_pools(s, b, r):
-    """One of the size's options, at random. Returns a set-up code."""
+def add_pools(s: Boards, b: int, r: Rules) -> int:
+    """Add the pools, by one of the arrangements for boards of this size, drawn at random. Returns a set-up code."""
     if r.width != r.height or (r.width != 7 and r.width != 11 and r.width != 19):
         return WRONG_SIZE
     size = 0 if r.width == 7 else 1 if r.width == 11 else 2
@@ -117,8 +119,8 @@ def add_pools(s, b, r):
 
 
 @kernel
-def update_pools(s, b, r):
-    """Take away one random pool."""
+def update_pools(s: Boards, b: int, r: Rules) -> None:
+    """Remove a random pool when its time has come."""
     if r.shrink_every < 1 or s.turn[b] == 0 or s.turn[b] % r.shrink_every or s.num_hazards[b] == 0:
         return
     wanted = rng.below(s.key[b], s.turn[b], rng.MAP_HAZARDS, 0, s.num_hazards[b])

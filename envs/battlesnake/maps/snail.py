@@ -1,18 +1,18 @@
-"""snail_mode: what a tail leaves turns into a hazard as high as its snake is long, and melts by a layer a turn.
+"""The map snail_mode: a cell that a tail leaves gets as many hazard layers as the snake is long, and loses one layer per turn.
 
-The official map keeps the hazards of the next turn above the board, at y + height, where the players see them; `trail` holds
-them here, and `envs.battlesnake.plain` shows them in the same place.
+The official map keeps the hazards of the next turn above the board, at y + height, where the players see them. Here `trail`
+holds them, and `envs.battlesnake.plain` shows them in the same place.
 """
 
 from __future__ import annotations
 
 from envs.battlesnake.kernels import kernel
-from envs.battlesnake.state import add_hazard, body_cell, head_cell, is_alive, tail_cell
+from envs.battlesnake.state import Boards, add_hazard, body_cell, head_cell, is_alive, tail_cell
 
 
 @kernel
-def update_trails(s, b):
-    """Melt all hazards, drop last turn's trails onto the board, note this turn's."""
+def update_trails(s: Boards, b: int) -> None:
+    """Take one layer from all hazards, put last turn's trails on the board, and note this turn's."""
     if s.num_hazards[b]:
         for cell in range(s.hazards.shape[1]):
             if s.hazards[b, cell]:
@@ -30,7 +30,7 @@ def update_trails(s, b):
 
 
 @kernel
-def _holds_head(s, b, cell):
+def _holds_head(s: Boards, b: int, cell: int) -> bool:
     """Whether a living head is on the cell; a trail that falls there is lost."""
     for i in range(s.cause.shape[1]):
         if is_alive(s, b, i) and head_cell(s, b, i) == cell:

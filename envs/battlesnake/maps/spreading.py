@@ -1,11 +1,11 @@
-"""Hazards that spread over the board: spiral, scatter, growing and expanding boxes, expanding scatter.
+"""Maps whose hazards spread over the board: spiral, scatter, growing and expanding boxes, expanding scatter.
 
-Nothing is remembered: each turn works out anew, from the game's key, what all turns before must have done. So a map goes on
-from any board. In this file `turn` is the number of the resulting board (N), which is what the schedules count in.
+Nothing is remembered from turn to turn: each turn works out from the game's key what all turns before must have done. So a map
+can continue from any board. In this file `turn` is the number of the resulting board, by which the schedules count.
 
-hz_grow_box and hz_expand_box need a side of 4 or more; on a smaller board the official program has no first cell to choose.
-Its hz_scatter crashes when all cells are used up; here nothing more happens. First cells off a board that is lower than wide
-are dropped.
+hz_grow_box and hz_expand_box need a side of 4 or more, because on a smaller board the official program has no first cell to
+choose. The official hz_scatter crashes when all cells are used up; here nothing more happens. If a board is wider than high,
+the first cell may lie off the board; it is then dropped.
 """
 
 from __future__ import annotations
@@ -15,33 +15,34 @@ import numpy as np
 from envs.battlesnake import rng
 from envs.battlesnake.kernels import allocating_kernel, kernel
 from envs.battlesnake.maps.standard import cell_at
-from envs.battlesnake.state import add_hazard
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import Boards, add_hazard
 
 _SPIRAL_PERIOD, _SCATTER_PERIOD, _GROW_PERIOD, _EXPAND_PERIOD = 3, 2, 12, 20
 
 
 @kernel
-def _add_at(s, b, r, x, y):
+def _add_at(s: Boards, b: int, r: Rules, x: int, y: int) -> None:
     """One hazard on a point if it is on the board."""
     if 0 <= x < r.width and 0 <= y < r.height:
         add_hazard(s, b, cell_at(r, x, y), 1)
 
 
 @kernel
-def _draw_once(s, b, index, low, high):
+def _draw_once(s: Boards, b: int, index: int, low: int, high: int) -> int:
     """An integer in low..high that is the same in every turn of a game."""
     return low + rng.below(s.key[b], 0, rng.MAP_HAZARDS, index, high - low + 1)
 
 
 @kernel
-def _is_full(s, b, r):
+def _is_full(s: Boards, b: int, r: Rules) -> bool:
     """As many hazard layers as cells: what stops the growing maps."""
     return s.num_hazards[b] == r.width * r.height
 
 
 @kernel
-def update_spiral(s, b, r):
-    """Every 3 turns the next cell of a clockwise spiral around a cell of the middle; cells off the board pass a turn."""
+def update_spiral(s: Boards, b: int, r: Rules) -> None:
+    """Every 3 turns, add the next cell of a clockwise spiral around a cell in the middle. A cell off the board adds nothing."""
     turn = s.turn[b] + 1
     if turn % _SPIRAL_PERIOD:
         return
@@ -71,8 +72,8 @@ def update_spiral(s, b, r):
 
 
 @allocating_kernel
-def update_scatter(s, b, r):
-    """Every 2 turns the next cell of a random order of all cells."""
+def update_scatter(s: Boards, b: int, r: Rules) -> None:
+    """Every 2 turns, add the next cell in a random order of all cells."""
     turn, area = s.turn[b] + 1, r.width * r.height
     if turn % _SCATTER_PERIOD or turn // _SCATTER_PERIOD > area:
         return
@@ -85,7 +86,7 @@ def update_scatter(s, b, r):
 
 
 @kernel
-def _free_side(s, b, index, *free):
+def _free_side(s: Boards, b: int, index: int, *free: bool) -> int:
     """A random one of four sides that are free; -1 if none is."""
     options, chosen = 0, -1
     for side in range(4):
@@ -97,8 +98,8 @@ def _free_side(s, b, index, *free):
 
 
 @kernel
-def update_grow_box(s, b, r):
-    """Every 12 turns one side of a box moves out by a line: a random one of those that are not at the edge yet."""
+def update_grow_box(s: Boards, b: int, r: Rules) -> None:
+    """Every 12 turns, move one side of a box out by one line: a random one of those that are not at the edge yet."""
     turn = s.turn[b] + 1
     if turn % _GROW_PERIOD != 1 or _is_full(s, b, r):
         return
@@ -128,7 +129,7 @@ def update_grow_box(s, b, r):
 
 
 @kernel
-def _ring(r, x, y, distance, out):
+def _ring(r: Rules, x: int, y: int, distance: int, out: np.ndarray) -> int:
     """Write the cells on the board at a Chebyshev distance from a point into `out`; returns how many."""
     n = 0
     for cell_y in range(max(0, y - distance), min(r.height - 1, y + distance) + 1):
@@ -141,8 +142,8 @@ def _ring(r, x, y, distance, out):
 
 
 @allocating_kernel
-def update_expand_box(s, b, r):
-    """Every 20 turns the next square ring around a cell; both its coordinates are drawn by the width."""
+def update_expand_box(s: Boards, b: int, r: Rules) -> None:
+    """Every 20 turns, add the next square ring around a cell. As in the official map, x and y are both drawn from the width."""
     turn = s.turn[b] + 1
     if turn % _EXPAND_PERIOD != 1 or _is_full(s, b, r):
         return
@@ -156,8 +157,8 @@ def update_expand_box(s, b, r):
 
 
 @allocating_kernel
-def update_expand_scatter(s, b, r):
-    """Every 2 turns one cell: all of one ring around a cell in random order, then the next ring."""
+def update_expand_scatter(s: Boards, b: int, r: Rules) -> None:
+    """Every 2 turns, add one cell: first all cells of one ring around a cell in random order, then those of the next ring."""
     turn = s.turn[b] + 1
     if turn % _SCATTER_PERIOD != 1 or _is_full(s, b, r):
         return

@@ -1,4 +1,4 @@
-"""The standard map: where snakes start, where the first food lies, how food appears. Most other maps build on it."""
+"""The standard map: where snakes start, where the first food lies, and how food appears. Most other maps build on it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 
 from envs.battlesnake import rng
 from envs.battlesnake.kernels import allocating_kernel, kernel
-from envs.battlesnake.state import add_food, add_snake, head_cell, is_alive, step_offset
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import Boards, add_food, add_snake, head_cell, is_alive, step_offset
 
 START_LENGTH = 3
 
@@ -15,27 +16,30 @@ OK, NO_START_CELL, NO_FOOD_CELL, TOO_MANY_SNAKES, WRONG_SIZE = range(5)
 
 
 @kernel
-def cell_at(r, x, y):
-    """Padded cell number of a point."""
+def cell_at(r: Rules, x: int, y: int) -> int:
+    """Return the padded cell number of a point."""
     return (y + 1) * (r.width + 2) + x + 1
 
 
 @kernel
-def set_up_standard(s, b, r):
-    """Snakes on standard start cells, then the standard first food. Returns a set-up code."""
+def set_up_standard(s: Boards, b: int, r: Rules) -> int:
+    """Place snakes on the standard start cells, then the standard first food. Returns a set-up code."""
     code = place_snakes(s, b, r)
     return code if code != OK else place_first_food(s, b, r)
 
 
 @kernel
-def update_standard(s, b, r):
-    """Fill food up to the minimum; otherwise add one with the given chance (u in 1..100 must lie below it)."""
+def update_standard(s: Boards, b: int, r: Rules) -> None:
+    """Add food up to the minimum.
+
+    If there is enough, add one food with the given chance (a draw in 1..100 must lie below it).
+    """
     refill_food(s, b, r, False)
 
 
 @kernel
-def refill_food(s, b, r, avoid_hazards):
-    """`update_standard`, with the choice to keep food off hazards."""
+def refill_food(s: Boards, b: int, r: Rules, avoid_hazards: bool) -> None:
+    """Add food as `update_standard` does. With `avoid_hazards` it never lies on hazards."""
     missing = r.minimum_food - s.num_food[b]
     if missing > 0:
         spawn_food(s, b, r, missing, avoid_hazards)
@@ -45,8 +49,11 @@ def refill_food(s, b, r, avoid_hazards):
 
 
 @kernel
-def place_snakes(s, b, r):
-    """Standard start cells: corners and middles, quadrants for 9 to 16, random cells on other boards."""
+def place_snakes(s: Boards, b: int, r: Rules) -> int:
+    """Place the snakes: on corners and middles of sides, 9 to 16 snakes in quadrants, and on other boards on random cells.
+
+    Returns a set-up code.
+    """
     snakes, side = s.cause.shape[1], r.width
     square = r.width == r.height
     if square and side >= 7 and snakes <= 8:
@@ -59,7 +66,7 @@ def place_snakes(s, b, r):
 
 
 @allocating_kernel
-def _place_on_corners_and_middles(s, b, r):
+def _place_on_corners_and_middles(s: Boards, b: int, r: Rules) -> int:
     low, mid, high = 1, (r.width - 1) // 2, r.width - 2
     corners = np.array([cell_at(r, low, low), cell_at(r, low, high), cell_at(r, high, low), cell_at(r, high, high)])
     middles = np.array([cell_at(r, low, mid), cell_at(r, mid, low), cell_at(r, mid, high), cell_at(r, high, mid)])
@@ -73,7 +80,7 @@ def _place_on_corners_and_middles(s, b, r):
 
 
 @allocating_kernel
-def _place_in_mirrored_quadrants(s, b, r):
+def _place_in_mirrored_quadrants(s: Boards, b: int, r: Rules) -> int:
     quarter = r.width // 2
     near, far = quarter // 3, quarter - quarter // 3
     quadrants = np.empty((4, 4), np.int64)
@@ -85,8 +92,13 @@ def _place_in_mirrored_quadrants(s, b, r):
 
 
 @allocating_kernel
-def place_in_quadrants(s, b, quadrants, cells):
-    """Deal snakes round robin from a random first list; of each row of `quadrants` (4, 4) the first `cells` count."""
+def place_in_quadrants(s: Boards, b: int, quadrants: np.ndarray, cells: int) -> int:
+    """Deal the snakes to the quadrants in turn, beginning with a random one.
+
+    Each row of `quadrants` (4, 4) has a quadrant's cells.
+
+    Only the first `cells` of a row are used.
+    """
     for q in range(4):
         rng.shuffle(quadrants[q, :cells], s.key[b], 0, rng.START_CELLS, 32 * q)
     first = rng.below(s.key[b], 0, rng.START_CELLS, 128, 4)
@@ -98,7 +110,7 @@ def place_in_quadrants(s, b, quadrants, cells):
 
 
 @allocating_kernel
-def _place_on_even_cells(s, b, r):
+def _place_on_even_cells(s: Boards, b: int, r: Rules) -> int:
     centre = cell_at(r, (r.width - 1) // 2, (r.height - 1) // 2)
     free = np.empty((r.width * r.height + 1) // 2, np.int64)
     n = 0
@@ -116,8 +128,8 @@ def _place_on_even_cells(s, b, r):
 
 
 @kernel
-def place_first_food(s, b, r):
-    """One food diagonally behind each snake, seen from the centre, and one in the centre; random on odd shapes."""
+def place_first_food(s: Boards, b: int, r: Rules) -> int:
+    """Place one food diagonally outward from each snake, and one in the centre. On boards of odd shapes, place it at random."""
     snakes = s.cause.shape[1]
     if r.width != r.height or r.width < 7:
         spawn_food(s, b, r, snakes, False)
@@ -136,10 +148,11 @@ def place_first_food(s, b, r):
 
 
 @kernel
-def outward_diagonal(s, b, r, i, avoid):
-    """A random diagonal neighbour of the snake's head without food, farther from the centre on an axis and no corner.
+def outward_diagonal(s: Boards, b: int, r: Rules, i: int, avoid: bool) -> int:
+    """Return a random diagonal neighbour of the snake's head that has no food, lies farther from the centre, and is no corner.
 
-    -1 if there is none. With `avoid`, cells with snakes or hazards don't count either.
+    Farther means along at least one axis. With `avoid`, cells with snakes or hazards don't count either. Returns -1 if there
+    is none.
     """
     stride = r.width + 2
     head = head_cell(s, b, i)
@@ -164,8 +177,8 @@ def outward_diagonal(s, b, r, i, avoid):
 
 
 @kernel
-def is_free_for_food(s, b, r, cell, avoid_hazards):
-    """No food, no living body, and no living head next to the cell (straight neighbours, edges don't wrap)."""
+def is_free_for_food(s: Boards, b: int, r: Rules, cell: int, avoid_hazards: bool) -> bool:
+    """Whether a cell has no food and no living body, and no living head on its four neighbours. Edges don't wrap here."""
     if s.food[b, cell] or s.occupied[b, cell] or (avoid_hazards and s.hazards[b, cell]):
         return False
     for i in range(s.cause.shape[1]):
@@ -179,8 +192,8 @@ def is_free_for_food(s, b, r, cell, avoid_hazards):
 
 
 @kernel
-def spawn_food(s, b, r, count, avoid_hazards):
-    """Add `count` food on distinct uniformly drawn free cells, or as many as there are."""
+def spawn_food(s: Boards, b: int, r: Rules, count: int, avoid_hazards: bool) -> None:
+    """Add `count` food on different free cells, drawn evenly, or as many as there are free cells."""
     for n in range(count):
         cell = _random_free_cell(s, b, r, 1 + 64 * n, avoid_hazards)
         if cell < 0:
@@ -189,7 +202,7 @@ def spawn_food(s, b, r, count, avoid_hazards):
 
 
 @kernel
-def _random_free_cell(s, b, r, index, avoid_hazards):
+def _random_free_cell(s: Boards, b: int, r: Rules, index: int, avoid_hazards: bool) -> int:
     """A uniform free cell: a few blind tries, which on an open board nearly always hit, then a count of all cells."""
     area = r.width * r.height
     for attempt in range(8):

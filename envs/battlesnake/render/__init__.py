@@ -1,1 +1,1 @@
-"""Pictures of games: terminal, pixels, SVG, animations, a window. Painters are imported from their own files."""
+"""Pictures of games: in the terminal, as pixels, as SVG, as animations, in a window. Import each painter from its own file."""

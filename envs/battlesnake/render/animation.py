@@ -1,4 +1,4 @@
-"""A recorded game as a moving picture: GIF, MP4 or SVG, by the name of the file."""
+"""Turns a recorded game into a moving picture: GIF, MP4 or SVG. The suffix of the file decides."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from envs.battlesnake.plain import Board
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.render.rgb import paint
 from envs.battlesnake.render.svg import animated_svg
-from envs.errors import ConfigError, UnknownNameError
-from envs.mp4 import write_mp4
+from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.mp4 import write_mp4
 
 DEFAULT_FPS = 8.0
 DEFAULT_CELL = 24
@@ -32,11 +32,11 @@ def save_animation(
     cell: int = DEFAULT_CELL,
     panel: bool = True,
 ) -> Path:
-    """Write a recording, or the one at a path, as `.gif`, `.mp4` or `.svg`; returns the target.
+    """Write a recording, or the one at a path, as `.gif`, `.mp4` or `.svg`. Returns the target.
 
-    `fps`: turns a second; `cell`: a cell's side in pixels; `panel`: with names, lengths, healths. The file appears whole or
-    not at all. Raises `UnknownNameError` for another suffix, `RecordingError` for a bad recording and, for MP4 without
-    imageio-ffmpeg, `MissingDependencyError`.
+    `fps` is turns per second, `cell` the side of a cell in pixels; `panel` adds names, lengths and healths. The file appears
+    whole or not at all. Raises `UnknownNameError` for another suffix, `RecordingError` for a bad recording, and
+    `MissingDependencyError` for MP4 without imageio-ffmpeg.
     """
     target = Path(target)
     if target.suffix.lower() not in _WRITERS:
@@ -53,7 +53,7 @@ def save_animation(
 
 
 def frames(boards: Sequence[Board], *, cell: int = DEFAULT_CELL, panel: bool = True) -> Iterator[Image.Image]:
-    """An RGB image a board, all of one even size (as video codecs want it)."""
+    """Yield one RGB image per board, all of one size with even sides, which video codecs require."""
     sizes = [paint(board, cell=cell, panel=panel).size for board in (boards[0], boards[-1])]
     width, height = (max(side) + max(side) % 2 for side in zip(*sizes, strict=True))
     for board in boards:

@@ -1,8 +1,8 @@
-"""A board in the terminal: 24-bit colours, or plain text."""
+"""Draws a board for the terminal, in 24-bit colours or as plain text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from envs.battlesnake.plain import Board
@@ -15,6 +15,7 @@ from envs.battlesnake.render.scene import (
     fate,
     hazard_layers,
     is_dead,
+    look_in_words,
     on_board,
     scene,
     snake_colors,
@@ -41,18 +42,27 @@ class Cell(NamedTuple):
     ground: Color
 
 
-def draw(state: State, board: int, names: Sequence[str] | None = None, color: bool = True) -> str:
-    """Board `board` of a state as text: height + 2 lines or more, a side panel included, no newline at the end.
+def draw(
+    state: State,
+    board: int,
+    names: Sequence[str] | None = None,
+    color: bool = True,
+    columns: int | None = None,
+    customizations: Sequence[Mapping[str, str]] | None = None,
+) -> str:
+    """Return board `board` of a state as text with a side panel: height + 2 lines or more, without a newline at the end.
 
     y is up, so row 0 is the lowest. Each cell is two characters wide. Plain text (`color=False`) shows a head as a capital
-    letter and an arrow (`A▲`), a body cell as a small letter and an arrow towards the head (`a→`), food as `●`, hazard
-    layers as `░ ▒ ▓`. `names` name the slots. In colour, heads have eyes and bodies darken towards the tail.
+    letter and an arrow (`A▲`), a body cell as a small letter and an arrow towards the head (`a→`), food as `●`, and hazard
+    layers as `░ ▒ ▓`. In colour, heads have eyes, and bodies darken towards the tail. `names` and `customizations` have one
+    entry per slot. If board and panel don't fit beside each other in `columns` characters (None: any width), the panel stands
+    below the board.
     """
-    return draw_board(scene(state, board, names), color=color)
+    return draw_board(scene(state, board, names, customizations), color=color, columns=columns)
 
 
-def draw_board(board: Board, *, color: bool = True) -> str:
-    """The same for a board dict in webhook form (see `envs.battlesnake.render.scene`)."""
+def draw_board(board: Board, *, color: bool = True, columns: int | None = None) -> str:
+    """Return a board dict in webhook form (see `envs.battlesnake.render.scene`) as text, as `draw` does."""
     colors = snake_colors(board)
     cells = _coloured_cells(board, colors) if color else _plain_cells(board)
     style = _style if color else _unstyled
@@ -64,6 +74,8 @@ def draw_board(board: Board, *, color: bool = True) -> str:
         lines.append(style("│", _GREY) + inside + style("│", _GREY))
     lines.append(style(f"╰{edge}╯", _GREY))
     panel = [line for i in range(len(colors)) for line in _panel(board, i, colors[i], style)]
+    if columns is not None and columns < 2 * board["width"] + 4 + _panel_width(board):
+        return "\n".join([*lines, *panel]).rstrip()
     lines += [" " * (2 * board["width"] + 2)] * (len(panel) - len(lines) + 1)
     return "\n".join([lines[0]] + [f"{a}  {b}".rstrip() for a, b in zip(lines[1:], panel + [""] * len(lines))])
 
@@ -145,6 +157,12 @@ def _or_up(move: int | None) -> int:
     return UP if move is None else move
 
 
+def _panel_width(board: Board) -> int:
+    """Characters of the panel's longest line."""
+    texts = [line for i in range(len(board["snakes"])) for line in _panel(board, i, _GREY, _unstyled)]
+    return max(map(len, texts), default=0)
+
+
 def _panel(board: Board, index: int, color: Color, style: Any) -> list[str]:
     """Name and length, health bar or cause of death, an empty line."""
     snake = board["snakes"][index]
@@ -153,7 +171,8 @@ def _panel(board: Board, index: int, color: Color, style: Any) -> list[str]:
         return [style(f"{letter} {name}  length {length}", _GREY), style(f"  † {fate(board, snake)}", _GREY), ""]
     health = int(snake["health"])
     bar = style(_bar(health), blend((239, 68, 68), color, min(1.0, health / 50)), _GROUND[0])
-    title = style(letter, _DARK, color) + style(f" {name}", color) + style(f"  length {length}", _GREY)
+    about = ", ".join(filter(None, (f"length {length}", look_in_words(snake))))
+    title = style(letter, _DARK, color) + style(f" {name}", color) + style(f"  {about}", _GREY)
     return [title, f"  {bar} {health:3d}", ""]
 
 

@@ -1,7 +1,7 @@
-"""Where everything of a board's picture goes: one geometry for all painters.
+"""Says where everything in a picture of a board goes. All painters share this geometry.
 
-Lengths are in cells, x to the right, y down from the upper left corner of the picture. The look is that of the official board:
-light squares, flat snakes of a cell's width that run through the gaps, the dead faded.
+Lengths are in cells; x goes to the right and y down from the upper left corner of the picture. It looks like the official
+board: light squares, flat snakes as wide as a cell that run through the gaps, dead snakes faded.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from envs.battlesnake.render.scene import (
     fate,
     hazard_layers,
     is_dead,
+    look_in_words,
     on_board,
     snake_colors,
 )
@@ -35,7 +36,7 @@ _FAINT: Color = (150, 154, 165)
 _TRACK: Color = (229, 230, 235)
 _SQUARE_SIDE, _BODY_WIDTH, _TAIL_WIDTH, _HEAD_RADIUS = 0.86, 0.8, 0.4, 0.47
 _PANEL_WIDTH, _TITLE_HEIGHT = 8.0, 1.4
-_FATE_CHARACTERS = 36
+_FATE_CHARACTERS, _LOOK_CHARACTERS = 36, 48
 _SEEN_DEAD = 0.13
 _OFFSETS = ((0, -1), (0, 1), (-1, 0), (1, 0))
 
@@ -61,7 +62,7 @@ class Disc(NamedTuple):
 
 
 class Stroke(NamedTuple):
-    """A thick line through two points or more, along the axes: flat ends, round joints."""
+    """A thick line along the axes through two points or more, with flat ends and round joints."""
 
     points: tuple[Spot, ...]
     width: float
@@ -76,7 +77,7 @@ class Polygon(NamedTuple):
 
 
 class Label(NamedTuple):
-    """A line of text that begins at x (or ends there, if `right`), with its baseline at y."""
+    """A line of text with its baseline at y. It begins at x, or ends there if `right` is set."""
 
     x: float
     y: float
@@ -87,14 +88,17 @@ class Label(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Shapes that are painted together and then laid over the picture, 0 < opacity <= 1."""
+    """Shapes that are painted together and then laid over the picture with an opacity in (0, 1]."""
 
     shapes: tuple[Any, ...]
     opacity: float
 
 
 class Picture(NamedTuple):
-    """Size in cells and the shapes in order of painting: first what stays for a whole game, then this turn's."""
+    """A picture: its size in cells, and the shapes in the order of painting.
+
+    `backdrop` stays the same for a whole game, `shapes` belong to this turn.
+    """
 
     width: float
     height: float
@@ -103,7 +107,7 @@ class Picture(NamedTuple):
 
 
 def picture(board: Board, *, panel: bool = False) -> Picture:
-    """The picture of a board dict; with `panel`, names, lengths, healths and fates stand to its right."""
+    """Return the picture of a board dict. With `panel`, names, lengths, healths and causes of death stand to its right."""
     width, height = board["width"] + 2 * MARGIN, board["height"] + 2 * MARGIN
     colors = snake_colors(board)
     shapes = [*_hazards(board), *_snakes(board, colors, dead=True), *_food(board), *_snakes(board, colors, dead=False)]
@@ -136,7 +140,7 @@ def _food(board: Board) -> list[Disc]:
 
 
 def _snakes(board: Board, colors: list[Color], *, dead: bool) -> list[Any]:
-    drawn = []
+    drawn: list[Any] = []
     for snake, color in zip(board["snakes"], colors, strict=True):
         if is_dead(snake) == dead:
             shapes = _snake(board, snake["body"], color)
@@ -220,4 +224,5 @@ def _card(board: Board, snake: dict[str, Any], color: Color, x: float, y: float)
     bar = [Box(x, y + 0.76, width, 0.34, 0.17, _TRACK)]
     if filled:
         bar.append(Box(x, y + 0.76, max(0.34, filled), 0.34, 0.17, color))
-    return shapes + bar
+    look = look_in_words(snake)
+    return shapes + bar + ([Label(x, y + 1.42, 0.3, look[:_LOOK_CHARACTERS], _FAINT)] if look else [])

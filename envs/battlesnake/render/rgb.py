@@ -1,4 +1,4 @@
-"""A board as pixels, painted with Pillow."""
+"""Paints a board as pixels, with Pillow."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _FINENESS = 3
 def rgb_array(
     state: State, board: int, *, names: Sequence[str] | None = None, cell: int = DEFAULT_CELL, panel: bool = False
 ) -> np.ndarray:
-    """Board `board` of a state as uint8 (H, W, 3), row 0 at the top.
+    """Return a picture of board `board` of a state, uint8 (H, W, 3), with row 0 at the top.
 
-    `cell` is the side of a cell in pixels; H = (height + 1) * cell and W = (width + 1) * cell, more with the side `panel`.
+    `cell` is the side of a cell in pixels. H = (height + 1) * cell and W = (width + 1) * cell; the side `panel` adds to them.
     """
     return np.asarray(paint(scene(state, board, names), cell=cell, panel=panel))
 
 
 def paint(board: Board, *, cell: int = DEFAULT_CELL, panel: bool = False) -> Image.Image:
-    """The same for a board dict in webhook form (see `envs.battlesnake.render.scene`), as an RGB image."""
+    """Return a picture of a board dict in webhook form (see `envs.battlesnake.render.scene`) as an RGB image."""
     plan = picture(board, panel=panel)
     image = _backdrop(plan._replace(shapes=()), cell * _FINENESS).copy()
     image = _paint_shapes(image, plan.shapes, cell * _FINENESS)

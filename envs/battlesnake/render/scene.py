@@ -1,13 +1,13 @@
-"""What all painters share: a board as a dict, a colour for each snake, and which way a body runs.
+"""What all painters share: a board as a dict, a colour for each snake, and the direction in which a body runs.
 
-Painters take a board in webhook form (`envs.battlesnake.plain`), whose snakes may also carry `name` and
-`customizations.color`; so states, recordings and other people's games are drawn by the same code.
+Painters take a board in webhook form (`envs.battlesnake.plain`). Its snakes may also have `name` and `customizations.color`.
+So the same code draws states, recordings and other people's games.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from envs.battlesnake.plain import Board, board_from_state
@@ -27,13 +27,25 @@ _HEX_COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 _NO_CHOICE = "#888888"
 
 
-def scene(state: State, board: int, names: Sequence[str] | None = None) -> Board:
-    """Board `board` of a state as a dict for the painters; `names` name the slots (default: snake 1, snake 2, …)."""
+def scene(
+    state: State,
+    board: int,
+    names: Sequence[str] | None = None,
+    customizations: Sequence[Mapping[str, str]] | None = None,
+) -> Board:
+    """Return board `board` of a state as a dict for the painters.
+
+    `names` has one name per slot (default: snake 1, snake 2, …). `customizations` says for each slot how the snake wants to
+    look ("color", "head", "tail"); by default each slot has its own colour.
+    """
     names = names or [f"snake {slot + 1}" for slot in range(state.num_snakes)]
     drawn = board_from_state(state, board, [str(slot) for slot in range(state.num_snakes)])
     for snake in drawn["snakes"]:
         slot = int(snake["id"])
-        snake["name"], snake["customizations"] = names[slot], {"color": to_hex(PALETTE[slot])}
+        snake["name"], snake["customizations"] = (
+            names[slot],
+            customizations[slot] if customizations else {"color": to_hex(PALETTE[slot])},
+        )
     return drawn
 
 
@@ -43,13 +55,20 @@ def is_dead(snake: dict[str, Any]) -> bool:
 
 
 def display_name(snake: dict[str, Any]) -> str:
-    """The snake's name as it may be printed: no control characters, at most `MAX_NAME` characters."""
+    """Return the snake's name in a form that may be printed: without control characters, at most `MAX_NAME` characters."""
     name = "".join(c for c in str(snake.get("name") or snake["id"]) if c.isprintable())
     return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
 
 
+def look_in_words(snake: dict[str, Any]) -> str:
+    """Return the names of the head and tail that the snake chose; "" if it chose none. Painters draw all snakes alike."""
+    chosen = snake.get("customizations") or {}
+    names = {part: "".join(c for c in str(chosen.get(part) or "") if c.isprintable())[:MAX_NAME] for part in ("head", "tail")}
+    return ", ".join(f"{part} {name}" for part, name in names.items() if name not in ("", "default"))
+
+
 def fate(board: Board, snake: dict[str, Any]) -> str:
-    """How a dead snake died, in words: cause, whose doing, turn."""
+    """Return in words how a dead snake died: the cause, who is to blame, and the turn."""
     killers = [display_name(s) for s in board["snakes"] if s["id"] == snake.get("eliminatedBy") != snake["id"]]
     by = f" by {killers[0]}" if killers else ""
     when = f", turn {snake['eliminatedOnTurn']}" if snake.get("eliminatedOnTurn") else ""
@@ -57,7 +76,10 @@ def fate(board: Board, snake: dict[str, Any]) -> str:
 
 
 def snake_colors(board: Board) -> list[Color]:
-    """A colour for each snake of the list: its own choice unless it made none or another has taken it, else the palette's."""
+    """Return a colour for each snake of the list: the one that it chose, or one of the palette's.
+
+    The palette's is for snakes that chose none, or one that an earlier snake has.
+    """
     chosen: list[Color | None] = []
     for snake in board["snakes"]:
         color = from_hex((snake.get("customizations") or {}).get("color"))
@@ -67,25 +89,28 @@ def snake_colors(board: Board) -> list[Color]:
 
 
 def from_hex(text: Any) -> Color | None:
-    """(r, g, b) of "#rrggbb"; None for anything else and for the grey that the engine gives to those who chose nothing."""
+    """Return (r, g, b) of "#rrggbb".
+
+    Returns None for anything else, and for the grey that the engine gives to those who chose none.
+    """
     if not isinstance(text, str) or not _HEX_COLOR.fullmatch(text) or text == _NO_CHOICE:
         return None
     return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
 
 
 def to_hex(color: Color) -> str:
-    """ "#rrggbb"."""
+    """Return a colour as "#rrggbb"."""
     return "#{:02x}{:02x}{:02x}".format(*color)
 
 
 def blend(color: Color, other: Color, share: float) -> Color:
-    """A colour between two: `share` 0 gives the first, 1 the second."""
+    """Return a colour between two: `share` 0 gives the first, 1 the second."""
     r, g, b = (round(a + (b - a) * share) for a, b in zip(color, other, strict=True))
     return r, g, b
 
 
 def direction(board: Board, start: dict[str, int], end: dict[str, int]) -> int | None:
-    """The move that leads from a point to the next one, around an edge too; None if they are one or not neighbours."""
+    """Return the move that leads from a point to the next, also across an edge; None if they are the same or no neighbours."""
     dx, dy = end["x"] - start["x"], end["y"] - start["y"]
     for delta, side, forward, back in ((dx, board["width"], RIGHT, LEFT), (dy, board["height"], UP, DOWN)):
         other = dy if forward == RIGHT else dx
@@ -97,12 +122,12 @@ def direction(board: Board, start: dict[str, int], end: dict[str, int]) -> int |
 
 
 def on_board(board: Board, point: dict[str, int]) -> bool:
-    """Whether a point is a cell of the board: heads that hit a wall and snail_mode's hazards may not be."""
+    """Whether a point is a cell of the board. Heads that hit a wall, and some hazards of snail_mode, lie off the board."""
     return 0 <= point["x"] < board["width"] and 0 <= point["y"] < board["height"]
 
 
 def hazard_layers(board: Board) -> dict[tuple[int, int], int]:
-    """Hazard layers of each cell that has any."""
+    """Return the number of hazard layers of each cell that has any."""
     layers: dict[tuple[int, int], int] = {}
     for point in board["hazards"]:
         if on_board(board, point):

@@ -1,4 +1,4 @@
-"""A board, or a whole game that plays by itself, as SVG text."""
+"""Draws a board, or a whole game that plays by itself, as SVG text."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from xml.sax.saxutils import escape
 from envs.battlesnake.plain import Board
 from envs.battlesnake.render.geometry import PAPER, Box, Disc, Group, Label, Picture, Polygon, Stroke, picture
 from envs.battlesnake.render.scene import to_hex
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 
 DEFAULT_CELL = 32
 
 
 def draw_svg(board: Board, *, cell: int = DEFAULT_CELL, panel: bool = False) -> str:
-    """An SVG document of a board dict in webhook form (see `envs.battlesnake.render.scene`); `cell`: side in pixels."""
+    """Return an SVG document of a board dict in webhook form (see `envs.battlesnake.render.scene`).
+
+    `cell` is the side of a cell in pixels.
+    """
     plan = picture(board, panel=panel)
     return _document(plan, cell, _elements(plan.shapes, cell))
 
 
 def animated_svg(boards: Sequence[Board], *, fps: float = 8.0, cell: int = DEFAULT_CELL, panel: bool = True) -> str:
-    """An SVG document that shows the boards of a game one after another, for ever, without scripts.
+    """Return an SVG document that shows the boards of a game one after another, for ever, without scripts.
 
-    Raises `ConfigError` for no boards or for fps that are not positive.
+    Raises `ConfigError` if there are no boards, or if `fps` isn't positive.
     """
     if not boards or fps <= 0:
         raise ConfigError(f"{len(boards)} boards at {fps} fps make no animation")

@@ -1,4 +1,4 @@
-"""A window that shows pictures, by pygame (optional)."""
+"""A window that shows pictures. It needs pygame, which is optional."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from envs.errors import MissingDependencyError
+from envs.common.errors import MissingDependencyError, pip_install
 
 
 class Window:
-    """Shows one picture after another at most `fps` times a second. Raises `MissingDependencyError` without pygame."""
+    """Shows pictures one after another, at most `fps` per second. Raises `MissingDependencyError` without pygame."""
 
     def __init__(self, title: str, *, fps: float = 8.0) -> None:
         try:
             import pygame
         except ImportError as error:
-            install = 'pip install pygame-ce (or render_mode="ansi")'
+            install = f'{pip_install("pygame-ce")} (or render_mode="ansi")'
             raise MissingDependencyError("pygame", feature='render_mode="human"', install=install) from error
         self._pygame: Any = pygame
         self._fps = fps

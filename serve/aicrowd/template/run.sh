@@ -37,7 +37,7 @@ if [[ " $* " =~ " --rollout " ]]; then
     exit 1
   fi
   echo "rolling out $CHECKPOINT"
-  python @ROLLOUT@ "$CHECKPOINT" --episodes "${EPISODES:-5}" --run "$RUN" --env "$ENVIRONMENT"
+  python utils/rollout_on_ray_086.py "$CHECKPOINT" --episodes "${EPISODES:-5}" --run "$RUN" --env "$ENVIRONMENT"
 fi
 
 # No exit at the end: the kit's validator sources this file to read EXPERIMENT.

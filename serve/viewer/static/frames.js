@@ -9,18 +9,29 @@ export function addTurns(frames, turns) {
   for (const turn of turns) {
     const before = frames.at(-1);
     const frame = { ...turn, move: MOVES.indexOf(turn.move), board: { ...turn.board, turn: turn.turn } };
-    frame.board.snakes = withTheDead(before?.board.snakes ?? [], turn);
+    frame.board.snakes = withTheDead(before, turn);
+    frame.skipped = before ? turn.turn - before.turn - 1 : 0;
     frames.push(frame);
     if (before) before.played = playedMove(before, frame);
   }
 }
 
-/** All snakes in the order in which they were first seen; who is not on the board any more is dead, as of this turn. */
-function withTheDead(known, { turn, board }) {
+/**
+ * All snakes in the order in which they were first seen. Who is not on the board any more is dead: {first, last} are the turns
+ * between which it died; `cause` and `by` (an id) are "" if the server doesn't know them.
+ */
+function withTheDead(before, { turn, board, eliminated }) {
+  const known = before?.board.snakes ?? [];
   const now = new Map(board.snakes.map((snake) => [snake.id, snake]));
   const ids = new Set(known.map((snake) => snake.id));
-  const old = known.map((snake) => now.get(snake.id) ?? { ...snake, death: snake.death ?? turn });
+  const told = new Map((eliminated ?? []).map((fate) => [fate.id, toldDeath(fate)]));
+  const death = (snake) => told.get(snake.id) ?? snake.death ?? { first: before.turn + 1, last: turn, cause: "", by: "" };
+  const old = known.map((snake) => now.get(snake.id) ?? { ...snake, death: death(snake) });
   return [...old, ...board.snakes.filter((snake) => !ids.has(snake.id))];
+}
+
+function toldDeath({ eliminatedOnTurn: turn, eliminatedCause: cause, eliminatedBy: by }) {
+  return { first: turn, last: turn, cause: cause === "unknown" ? "" : cause, by };
 }
 
 /** The move that the engine made for us between two frames; null if we can't tell, because we died or frames are missing. */

@@ -47,6 +47,7 @@ function showNews(isFirst) {
   byId("columns").hidden = false;
   colors = snakeColors(frames.at(-1).board.snakes);
   drawTimeline(byId("timeline"), frames);
+  byId("hole").hidden = !frames.some((frame) => frame.skipped);
   byId("slider").max = frames.length - 1;
   byId("follow").hidden = !isLive();
   if (location.hash && isFirst) index = indexOfTurn(Number(location.hash.replace("#turn=", "")));

@@ -24,7 +24,7 @@ async function showFigures() {
   const figure = (title, value, { tone = "", more = "" } = {}) =>
     el("div", { class: "card" }, el("dt", {}, title), el("dd", { class: tone }, value, more && el("small", {}, ` ${more}`)));
   put(byId("figures"),
-    figure("Games", count(found.games), { more: found.live ? `${count(found.live)} live` : "" }),
+    figure("Games", count(found.games), { more: aside(found) }),
     figure("Won", decided ? percent(found.won / decided) : "–", { more: decided ? `of ${count(decided)}` : "" }),
     figure("Answer, p50", ms(found.p50)),
     figure("Answer, p95", ms(found.p95)),
@@ -33,6 +33,12 @@ async function showFigures() {
     figure("Errors", count(found.errors), { tone: found.errors ? "bad" : "good" }));
   say(byId("serving"), Object.keys(found.snakes).map((name) => tame(name)).join(", "));
   showDeaths(Object.entries(found.causes).sort((a, b) => b[1] - a[1]));
+}
+
+/** What stands beside the number of games. Checks by `procsnake doctor` are counted in no figure. */
+function aside({ live, checks }) {
+  const told = [live && `${count(live)} live`, checks && `and ${count(checks)} check${checks === 1 ? "" : "s"}, not counted`];
+  return told.filter(Boolean).join(", ");
 }
 
 function showDeaths(causes) {
@@ -65,7 +71,7 @@ async function showLive() {
 function newCard(game) {
   const board = svg("svg", { class: "board", role: "img", viewBox: "0 0 1 1" });
   const [turn, names] = [el("span", { class: "muted" }), el("ul", { class: "names" })];
-  const top = el("div", { class: "top" }, el("span", { class: "tag live" }, "live"), turn);
+  const top = el("div", { class: "top" }, el("span", { class: "tag live" }, game.is_check ? "check" : "live"), turn);
   const node = el("li", {}, el("a", { class: "card", href: link(game) }, top, board, names));
   byId("live").append(node);
   return { node, board, turn, names, seen: 0, colors: null };
@@ -107,7 +113,7 @@ function pastRow(game) {
   const number = (value, name) => el("td", { class: `number ${name}` }, value);
   const trouble = (value) => (value ? el("span", { class: "bad" }, count(value)) : "0");
   return el("tr", {},
-    el("td", {}, el("span", { class: `tag ${game.result ?? ""}` }, game.result ?? "over")),
+    el("td", {}, resultTag(game)),
     el("td", { class: "names" }, canBeWatched(game) ? el("a", { href: link(game) }, names) : names),
     el("td", { class: "game" }, tame(kind(game))),
     number(count(game.turns), "turns"),
@@ -117,6 +123,11 @@ function pastRow(game) {
     number(trouble(game.timeouts), "timeouts"),
     number(trouble(game.errors), "errors"),
     el("td", { class: "muted when", title: moment(game.started) }, ago(game.started)));
+}
+
+function resultTag(game) {
+  if (game.is_check) return el("span", { class: "tag", title: "played by procsnake doctor, counted in no figure" }, "check");
+  return el("span", { class: `tag ${game.result ?? ""}` }, game.result ?? "over");
 }
 
 function turnPage(pages) {

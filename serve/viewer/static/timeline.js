@@ -12,11 +12,12 @@ export function drawTimeline(target, frames) {
   const slowest = Math.max(1, ...frames.map((frame) => frame.latency_ms ?? 0));
   const kinds = { latency: "", against: "", late: "" };
   frames.forEach((frame, n) => {
-    const kind = frame.fallback || wasNotPlayed(frame) ? "late" : isAgainst(frame) ? "against" : "latency";
+    const kind = frame.fallback || frame.failure || wasNotPlayed(frame) ? "late" : isAgainst(frame) ? "against" : "latency";
     const height = kind === "latency" ? 0 : 12;
     const top = HEIGHT - Math.max(height, 0.6 * HEIGHT * Math.sqrt((frame.latency_ms ?? 0) / slowest));
     kinds[kind] += `M${n + 0.08} ${HEIGHT}V${top.toFixed(1)}h.84V${HEIGHT}z`;
   });
+  kinds.hole = frames.map((frame, n) => (frame.skipped ? `M${n} 0V${HEIGHT}` : "")).join("");
   const bars = Object.entries(kinds).map(([kind, path]) => svg("path", { class: kind, d: path || "M0 0" }));
   target.replaceChildren(...bars, svg("path", { class: "value", d: valueLine(frames) }), svg("path", { class: "cursor" }));
 }

@@ -12,11 +12,12 @@ from agents.policy import Policy
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import DOWN, LEFT, RIGHT, UP
-from envs.errors import UnknownNameError
+from envs.common.errors import UnknownNameError
 from tests.agents.boards import board, played_boards
 from tests.agents.bundles import make_bundle
 
-OPEN = board([(3, 3), (2, 3), (1, 3)])
+OPEN = board([(3, 3)])
+"""No move is death here."""
 FIVE_LINES = '''
 def middle(me):
     """Stay off the edge."""
@@ -75,6 +76,39 @@ def test_an_agent_without_probabilities_is_overruled_by_bans_and_by_strong_wishe
     assert Heuristics([lambda me: [0, 0, 0, 0.9 * SURE]], base).act(OPEN, 0).move == LEFT
     assert Heuristics([lambda me: [0, 0, 0, 1.1 * SURE]], base).act(OPEN, 0).move == RIGHT
     assert Heuristics([bans(LEFT)], base).act(OPEN, 0).move == UP
+
+
+BESIDE_THE_EDGE = board([(3, 1), (2, 1), (1, 1)], [(4, 4), (4, 3), (4, 2), (4, 1), (5, 1)])
+
+
+def test_a_snake_whose_move_is_banned_takes_its_next_best_and_never_a_certain_death():
+    """The five lines ban down; up is left, for left would be the own neck."""
+    five = {}
+    exec(FIVE_LINES, five)
+    one = np.zeros(1, int)
+    assert safe_moves(BESIDE_THE_EDGE, one, one)[0].tolist() == [True, True, False, False]
+    for base in (FloodFill(), agents.make("greedy"), agents.make("alphabeta", nodes=200), Fixed(move=DOWN), Fixed(move=LEFT)):
+        agent = Heuristics([five["middle"]], base)
+        assert agent.act(BESIDE_THE_EDGE, 0).move == UP
+        assert agent.act_batch(BESIDE_THE_EDGE, one, one).tolist() == [UP]
+        assert Heuristics([bans(UP, DOWN, RIGHT)], base).act(BESIDE_THE_EDGE, 0).move in (UP, DOWN)
+
+
+def test_the_player_itself_chooses_among_the_moves_that_are_left():
+    """Down and left are as near to the food for greedy; if down is banned, it is left, and not the first of the rest."""
+    here = board([(4, 4)], food=[(2, 2)])
+    one = np.zeros(1, int)
+    assert agents.make("greedy").act(here, 0).move == DOWN
+    agent = Heuristics([bans(DOWN)], agents.make("greedy"))
+    assert agent.act(here, 0).move == agent.act_batch(here, one, one)[0] == LEFT
+    assert Heuristics([bans(LEFT)], agent).act(here, 0).move in (UP, RIGHT)
+
+
+def test_a_wish_without_end_is_no_ban_and_no_fault():
+    base = Fixed(logits=np.array([0.0, 1.0, 0.0, 0.0]))
+    nothing = [lambda me: [-np.inf] * 4, lambda me: [np.inf, 0, 0, 0]]
+    assert Heuristics(nothing[:1], base).act(OPEN, 0).move == DOWN
+    assert np.isfinite(Heuristics(nothing, base).act(OPEN, 0).probabilities).all()
 
 
 def test_a_batch_plays_as_one_at_a_time(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from agents import networks
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 
 BODIES = ("impala", "mlp", "snake-cnn")
 """The networks that others build upon; `recurrent` and `starter-pack` have other faces, and tests of their own."""

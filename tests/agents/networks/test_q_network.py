@@ -7,7 +7,7 @@ import torch
 
 from agents import networks
 from agents.networks.q_network import q_values
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from tests.agents.networks.test_networks import BODIES
 
 

@@ -9,13 +9,13 @@ import pytest
 from agents import make
 from agents.search import AlphaBeta
 from agents.search.alphabeta import MAX_DEPTH
-from agents.search.judgement import WIN, Weights, judge
+from agents.search.evaluation import WIN, Weights, judge
+from agents.search.make_unmake import search_rules
 from agents.search.territory import new_territory, survey
-from agents.search.turns import search_rules
 from envs.battlesnake.rules import step_board
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import ALIVE, HEAD_COLLISION, UP
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from tests.agents.boards import board, played_boards
 
 RULESETS = ("standard", "solo", "royale", "wrapped", "constrictor", "wrapped_constrictor")

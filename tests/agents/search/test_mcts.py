@@ -10,7 +10,7 @@ from agents.policy import Policy
 from agents.search import MCTS
 from envs.battlesnake.rules import step_board
 from envs.battlesnake.safety import safe_moves
-from envs.errors import ConfigError, ProcsnakeError
+from envs.common.errors import ConfigError, ProcsnakeError
 from tests.agents.boards import board, played_boards
 from tests.agents.tactics.test_tactics import PUZZLES
 

@@ -7,7 +7,7 @@ import pytest
 
 from agents.search import MCTS
 from agents.search.regret import learn_regret, match_regret, new_regrets
-from envs.errors import UnknownNameError
+from envs.common.errors import UnknownNameError
 from tests.agents.boards import board, played_boards
 
 

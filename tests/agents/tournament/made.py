@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents.tournament.rules import Game, Player, Seat, Tournament
+from agents.tournament.settings import Game, Player, Seat, Tournament
 
 
 def game(*places: tuple[int, int], round_: int = 0, number: int = 0) -> Game:

@@ -16,21 +16,22 @@ import numpy as np
 import pytest
 
 from agents.agent import Agent
-from agents.referee import SnakeUnreachableError
+from agents.evaluation.referee import SnakeUnreachableError
 from agents.registry import make, register
-from agents.tournament.play import play_game, play_tournament, record
+from agents.tournament.play import Fixture, play_game, play_tournament, record
 from agents.tournament.report import write_report
-from agents.tournament.rules import Tournament
+from agents.tournament.settings import Tournament
 from agents.tournament.standings import standings, table
 from agents.tournament.store import Store, StoreError
 from envs.battlesnake.settings import Settings
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
+from tests.agents.pages.reading import Page
 from tests.agents.tournament.made import small
 from tests.serve.snakes import Answer, as_json, good_snake, served
 
 
 def play(tournament, path, **options):
-    with Store(path) as store:
+    with Store(path, Tournament) as store:
         return play_tournament(tournament, store, **options)
 
 
@@ -64,14 +65,14 @@ def test_what_is_finished_is_not_played_again_and_rounds_may_be_added(tmp_path):
 def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "x.db").write_text("no database" * 100)
     with pytest.raises(StoreError, match="--store"):
-        Store(tmp_path / "x.db")
+        Store(tmp_path / "x.db", Tournament)
 
 
 @pytest.mark.parametrize("ruleset", ["standard", "royale", "wrapped", "constrictor", "wrapped_constrictor"])
 def test_the_stored_moves_are_the_whole_game(tmp_path, ruleset):
     tournament = small("flood", "greedy", "r=random", seats=3, games=1, settings=Settings(ruleset=ruleset), seed=2)
     (game,) = play(tournament, tmp_path / "t.db")
-    with Store(tmp_path / "t.db") as store:
+    with Store(tmp_path / "t.db", Tournament) as store:
         assert same(store.games(), [game])
     recording = record(tournament, game, tmp_path / "game.jsonl")
     assert len(recording.boards()) == game.turns + 1
@@ -175,7 +176,7 @@ def test_an_agent_that_raises_ends_the_tournament_and_finished_games_stay(tmp_pa
     tournament = small("random", "greedy", "faulty", games=1)
     with pytest.raises(ConfigError, match="can't play here"):
         play(tournament, tmp_path / "t.db")
-    with Store(tmp_path / "t.db") as store:
+    with Store(tmp_path / "t.db", Tournament) as store:
         assert len(store.games()) == 1
 
 
@@ -193,7 +194,7 @@ def test_a_tournament_that_is_killed_goes_on_without_playing_anything_twice(tmp_
     before = _games(path)
     assert 0 < len(before) < 30
     heard = []
-    with Store(path) as store:
+    with Store(path, Tournament) as store:
         tournament = store.load()
         after = play_tournament(tournament, store, on_game=lambda games: heard.append((games[-1].round, games[-1].number)))
     assert len(after) == 30
@@ -203,24 +204,32 @@ def test_a_tournament_that_is_killed_goes_on_without_playing_anything_twice(tmp_
     # Played in two parts, killed in between, and yet the games that the seed prescribes.
     group = [seat.player for seat in after[25].seats]
     seated = [make(tournament.players[player].spec) for player in range(3)]
-    assert same([play_game(tournament, 0, 25, group, seated)], [after[25]])
+    assert same([play_game(tournament, Fixture(0, 25, tournament.game_seed(0, 25), group), seated)], [after[25]])
 
 
 def _games(path):
-    with Store(path) as store:
+    with Store(path, Tournament) as store:
         return store.games()
 
 
 def test_the_report_has_everything_and_needs_no_network(tmp_path):
     tournament = Tournament(players=small("<b>=random", "greedy", "flood").players, width=7, height=7, games=2)
     games = play(tournament, tmp_path / "t.db")
-    page = write_report(tournament, games, tmp_path / "out" / "report.html", replays=2).read_text()
-    assert "&lt;b&gt;" in page
-    assert "<b>" not in page
-    assert "http" not in page
-    for word in ("Standings", "Ratings", "Who outlived whom", "Latency", "Causes of death", "Games"):
-        assert f"<h2>{word}</h2>" in page
-    links = [part.partition('"')[0] for part in page.split('href="')[1:]]
+    html = write_report(tournament, games, tmp_path / "out" / "report.html", replays=2).read_text()
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html
+    page = Page(html)
+    for word in ("Standings", "Ratings", "A game", "Who outlived whom", "Latency", "Causes of death", "Games"):
+        assert word in page.text.splitlines()
+    # What a reader wants first is seen at once: who stands where, how sure that is, and a game.
+    first = Page(html.partition("<details>")[0])
+    (ratings,) = first.charts.values()
+    rows = standings(tournament, games)
+    assert [row[0] for row in ratings["rows"]] == [row.name for row in rows]
+    for (_, *shown), row in zip(ratings["rows"], rows, strict=True):
+        assert shown == pytest.approx([row.elo, *row.interval], rel=1e-3)
+    assert sum("data-svg" in attributes for _, attributes in first.tags) == 1
+    links = [part.partition('"')[0] for part in html.split('href="')[1:]]
     assert len(links) == 2
     assert all((tmp_path / "out" / link).stat().st_size > 1000 for link in links)
 

@@ -5,9 +5,9 @@ from itertools import combinations
 
 import pytest
 
-from agents.tournament.rules import Player, Tournament
 from agents.tournament.schedule import games_of_round, ladder
-from envs.errors import ConfigError, UnknownNameError
+from agents.tournament.settings import Player, Tournament
+from envs.common.errors import ConfigError, UnknownNameError
 from tests.agents.tournament.made import game, of, players
 
 

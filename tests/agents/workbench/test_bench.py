@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import agents
-from agents.referee import Referee
+from agents.evaluation.referee import Referee
 from agents.workbench import Bench
 from envs.battlesnake.plain import ruleset_step
 from envs.battlesnake.recording import Recording, RecordingError
-from envs.errors import ConfigError, InvalidStateError, UnknownNameError
+from envs.common.errors import ConfigError, InvalidStateError, UnknownNameError
 from serve.arena import create_app
 from serve.server import running
 

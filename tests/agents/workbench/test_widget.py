@@ -95,3 +95,15 @@ def test_another_player_is_asked(bench):
     bench.player.value = "flood"
     bench.ask.click()
     assert bench.bench.ask("flood", turn=0).move in bench.answer.value
+
+
+def test_no_cell_loses_its_description(bench):
+    """A button in the browser keeps its old text when its description becomes empty (`ButtonView.update` of ipywidgets)."""
+    bench.cells[3, 3].click()
+    bench.clear.click()
+    assert {cell.description for cell in bench.cells.values()} == {" "}
+
+
+def test_the_picture_of_a_turn_keeps_its_proportions_in_its_box(bench):
+    """By default a flex box stretches an image to the height of the text beside it, and squeezes its width."""
+    assert (bench.picture.layout.align_self, bench.picture.layout.flex) == ("flex-start", "0 0 auto")

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from envs.battlesnake import maps, rng
-from envs.battlesnake.compliance import ComplianceError, check_map, check_ruleset, check_state
+from envs.battlesnake.compliance import check_map, check_ruleset, check_state
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.maps.catalogue import LIMITS
 from envs.battlesnake.maps.standard import cell_at, set_up_standard, update_standard
 from envs.battlesnake.rules import move_snakes, reduce_health, step_board
 from envs.battlesnake.settings import OFFICIAL_MAPS, RULESETS, Settings
 from envs.battlesnake.state import State, add_hazard, add_snake
-from envs.errors import ConfigError
+from envs.common.errors import ComplianceError, ConfigError
 
 
 @pytest.mark.parametrize("name", OFFICIAL_MAPS)

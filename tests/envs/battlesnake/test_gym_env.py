@@ -17,7 +17,7 @@ from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes
 from envs.battlesnake.gym_env import BattlesnakeEnv
 from envs.battlesnake.settings import RULESETS
 from envs.battlesnake.starter_pack import KINDS
-from envs.errors import ConfigError, InvalidActionError, MissingDependencyError, UnknownNameError
+from envs.common.errors import ConfigError, InvalidActionError, MissingDependencyError, UnknownNameError
 
 HAS_PYGAME = find_spec("pygame") is not None
 OBSERVATIONS = {

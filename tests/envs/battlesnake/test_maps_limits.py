@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envs.battlesnake import Settings, map_update, maps, ruleset_step, setup_board
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 
 
 def ids(num_snakes):

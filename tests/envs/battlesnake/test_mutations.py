@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.long
 def test_every_single_mistake_in_the_rules_is_caught():
     run = subprocess.run(
         [sys.executable, "-m", "tests.envs.battlesnake.mutations"],

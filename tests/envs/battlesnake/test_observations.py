@@ -7,7 +7,7 @@ import pytest
 
 from envs.battlesnake.observations import PLANES, EgocentricPlanes, headings, observation_from_contract
 from envs.battlesnake.state import ALIVE, MOVE_NAMES
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 from tests.envs.battlesnake.positions import board, living, random_games
 
 TYPES = [

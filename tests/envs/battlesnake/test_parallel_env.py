@@ -11,7 +11,7 @@ from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes
 from envs.battlesnake.parallel_env import parallel_env
 from envs.battlesnake.settings import RULESETS
 from envs.battlesnake.starter_pack import KINDS
-from envs.errors import InvalidActionError
+from envs.common.errors import InvalidActionError
 
 with warnings.catch_warnings():  # where pygame is installed, PettingZoo's tests import a world that PettingZoo deprecates
     warnings.simplefilter("ignore", DeprecationWarning)

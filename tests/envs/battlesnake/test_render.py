@@ -14,7 +14,7 @@ from envs.battlesnake.render.geometry import Disc, Group, Stroke, picture
 from envs.battlesnake.render.rgb import paint, rgb_array
 from envs.battlesnake.render.scene import FOOD_COLOR, PALETTE, snake_colors
 from envs.battlesnake.render.svg import animated_svg, draw_svg
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 
 SVG = "{http://www.w3.org/2000/svg}"
 CELL = 20

@@ -12,7 +12,7 @@ from PIL import Image
 
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.render.animation import frames, save_animation
-from envs.errors import ConfigError, MissingDependencyError, UnknownNameError
+from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError
 from tests.envs.battlesnake.traces import DATA
 
 

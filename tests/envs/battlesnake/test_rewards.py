@@ -7,7 +7,7 @@ import pytest
 
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes, PotentialShaping, Rewards
 from envs.battlesnake.rewards import EVENTS, PRESETS
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 
 
 def test_options_name_events_and_presets():

@@ -11,7 +11,7 @@ from envs.battlesnake.parallel_env import parallel_env
 from envs.battlesnake.single_game import SingleGame
 from envs.battlesnake.starter_pack import KINDS
 from envs.battlesnake.state import ALIVE
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 from tests.envs.battlesnake.positions import board, living, random_games
 
 GAMES = [

@@ -9,7 +9,7 @@ import pytest
 
 from envs.battlesnake import Settings, State
 from envs.battlesnake.games import play_turn, start_games
-from envs.errors import ConfigError, InvalidStateError
+from envs.common.errors import ConfigError, InvalidStateError
 from tests.envs.battlesnake.positions import random_games
 
 SETTINGS = Settings(

@@ -9,7 +9,7 @@ from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes, Rewards
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.rewards import EVENTS
 from envs.battlesnake.state import ALIVE, State
-from envs.errors import ConfigError, InvalidActionError, UnknownNameError
+from envs.common.errors import ConfigError, InvalidActionError, UnknownNameError
 
 
 def play(env, turns, *, seed=0, action_seed=1):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 
 import numpy as np
 import pytest
 
+from envs.battlesnake import webhook
 from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.webhook import WebhookError, game_object, move_request, read_move_request
+from envs.battlesnake.settings import Settings
+from envs.battlesnake.webhook import UnheldBoardError, WebhookError, game_object, move_request, read_move_request
 from tests.envs.battlesnake.positions import board, living, random_games
 from tests.envs.battlesnake.traces import DATA
 
@@ -114,22 +117,77 @@ def test_you_are_taken_from_you_alone():
     ("change", "named"),
     [
         (lambda r: r.pop("you"), "you is NoneType"),
-        (lambda r: r["board"].update(width=2), "board.width is 2"),
+        (lambda r: r["board"].update(width=0), "board.width is 0"),
         (lambda r: r["board"].update(height=True), "board.height is True"),
         (lambda r: r["board"].update(snakes={}), "board.snakes is dict"),
         (lambda r: r["you"].update(health="100"), "you.health is '100'"),
         (lambda r: r["you"].update(body=[{"x": 1.5, "y": 1}]), r"you.body\[0\].x is 1.5"),
-        (lambda r: r["you"].update(body=[{"x": 0, "y": 0}] * 200), "you.body is no list of at most 52"),
+        (lambda r: r["you"].update(body=[{"x": 0, "y": 0}, {"x": 0, "y": 1}] * 100), "you.body is no list of at most 52"),
         (lambda r: r["you"].update(body=[]), "you is dead"),
         (lambda r: r["board"].update(food=[{"x": 1}]), r"board.food\[0\].y is None"),
         (lambda r: r["board"].update(snakes=r["board"]["snakes"] * 40), "at most 16"),
+        (lambda r: r["board"].update(hazards={"x": 1}), "board.hazards is dict"),
         (lambda r: r["game"].update(id=7), "game.id is 7"),
-        (lambda r: r["game"]["ruleset"]["settings"].update(hazardDamagePerTurn=10**9), "hazardDamagePerTurn is 1000000000"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "change",
 )
 def test_what_no_engine_sends_is_refused_by_field(change, named):
     request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)]))
     change(request)
     with pytest.raises(WebhookError, match=named):
         read_move_request(request)
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ({"foodSpawnChance": 150}, {"food_spawn_chance": 101}),
+        ({"foodSpawnChance": -5}, {"food_spawn_chance": 0}),
+        ({"minimumFood": 1000}, {"minimum_food": 625}),
+        ({"minimumFood": -1}, {"minimum_food": 0}),
+        ({"hazardDamagePerTurn": 5000}, {"hazard_damage": 1000}),
+        ({"hazardDamagePerTurn": -(10**9)}, {"hazard_damage": -1000}),
+        ({"royale": {"shrinkEveryNTurns": -1}}, {"shrink_every_n_turns": 0}),
+        ({"royale": {"shrinkEveryNTurns": 10**12}}, {"shrink_every_n_turns": 1 << 30}),
+        ({"royale": 7, "minimumFood": "3", "foodSpawnChance": True}, {}),
+    ],
+    ids=str,
+)
+def test_settings_that_the_official_program_takes_are_read_as_the_nearest_and_said_once(sent, read, caplog, monkeypatch):
+    monkeypatch.setattr(webhook, "_told", set())
+    request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)]))
+    request["game"]["ruleset"]["settings"].update(sent)
+    with caplog.at_level(logging.WARNING, "envs.battlesnake.webhook"):
+        for _ in range(3):
+            settings = read_move_request(request).state.settings
+    assert settings == Settings(**read)
+    assert len(caplog.records) == (2 if len(sent) > 1 else 1)
+
+
+def test_a_period_of_zero_stays_zero_but_in_royale():
+    request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)]))
+    request["game"]["ruleset"]["settings"]["royale"] = {"shrinkEveryNTurns": 0}
+    assert read_move_request(request).state.settings.shrink_every_n_turns == 0
+    request["game"]["ruleset"]["name"] = "royale"
+    assert read_move_request(request).state.settings.shrink_every_n_turns == 1
+
+
+def test_a_maze_snake_longer_than_the_board_is_read():
+    """At level 60 of solo_maze a snake has 63 entries, all but the head on one cell."""
+    request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], ruleset="solo"))
+    body = [{"x": 1, "y": 1}] + [{"x": 1, "y": 0}] * 62
+    request["you"]["body"] = request["board"]["snakes"][0]["body"] = body
+    turn = read_move_request(request)
+    assert turn.state.body(0, 0) == [(1, 1)] + [(1, 0)] * 51
+
+
+def test_a_board_that_the_engine_cannot_hold_is_told_from_a_faulty_one(caplog, monkeypatch):
+    monkeypatch.setattr(webhook, "_told", set())
+    request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)], hazards=[(5, 5)] * 3))
+    request["board"] |= {"width": 30, "height": 2 * 30}
+    with caplog.at_level(logging.WARNING, "envs.battlesnake.webhook"):
+        for _ in range(2):
+            with pytest.raises(UnheldBoardError, match="board is 30x60 with 2 living snakes; sides of 3 to 25") as raised:
+                read_move_request(request)
+    assert (raised.value.you, raised.value.hazards, raised.value.settings) == (0, {(5, 5): 3}, Settings())
+    assert len(caplog.records) == 1

@@ -17,7 +17,7 @@ import pytest
 from PIL import ImageGrab
 
 import procsnake
-from envs.errors import MissingDependencyError
+from envs.common.errors import MissingDependencyError
 from envs.procgen import keyboard
 from envs.procgen.vector_env import ProcgenVectorEnv
 

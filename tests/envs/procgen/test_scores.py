@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 from envs.procgen.games import GAMES
 from envs.procgen.scores import EASY, HARD, LARS_8M_ALL, PPO, normalised
 

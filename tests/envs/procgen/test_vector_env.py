@@ -10,7 +10,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import envs
-from envs.errors import ConfigError, InvalidActionError, InvalidStateError, UnknownNameError
+from envs.common.errors import ConfigError, InvalidActionError, InvalidStateError, UnknownNameError
 from envs.procgen.games import GAMES, load_library, missing_system_library
 from envs.procgen.gym_env import ProcgenEnv
 from envs.procgen.levels import NUM_SEEDS, Levels, require_disjoint

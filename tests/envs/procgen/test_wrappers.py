@@ -10,8 +10,8 @@ from gymnasium.spaces import Box, Discrete, MultiBinary
 
 import envs
 from envs.api import BatchEnv
-from envs.errors import ConfigError
-from envs.procgen.wrappers import ActionRepeat, FrameStack, ShapedRewards, shaped
+from envs.common.errors import ConfigError
+from envs.wrappers import ActionRepeat, FrameStack, ShapedRewards, shaped
 
 
 class Counting(BatchEnv):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from agents import bundle
 from agents.card import Card
 from train.config import Experiment
-from train.export import build_network
-from train.world import make_world, world_options
+from train.runs.export import build_network
+from train.worlds.build import make_world, world_options
 
 _GAME = "env.name=procgen/starpilot"
 _SMALL = [_GAME, "env.options.num_games=8", "budget.total_agent_steps=8000000"]
@@ -34,6 +35,11 @@ RECIPES: dict[str, tuple[str, list[str]]] = {
 def experiment(recipe: str, *overrides: str) -> Experiment:
     base, changes = RECIPES[recipe]
     return Experiment.load(base, [*changes, *overrides])
+
+
+def settings(recipe: str, *overrides: str) -> dict[str, Any]:
+    """The settings of an experiment that nobody trained."""
+    return experiment(recipe, *overrides).to_dict()
 
 
 def make_bundle(directory: Path, recipe: str, *overrides: str) -> Path:

@@ -2,6 +2,7 @@
 
     python legacy_probe.py answer EXPERIMENT.yaml JOB.npz OUT.npz      logits of frames, greedy episodes
     python legacy_probe.py weights CHECKPOINT OUT.npz                  the weights in a checkpoint
+    python legacy_probe.py epsilon EXPERIMENT.yaml STEPS               how often it plays at random then
 
 JOB.npz holds `frames`, and texts `games`, `seed`, `episodes` and `checkpoint` (none: the weights that the model starts from).
 With columns `batch_…` it also tells PPO's loss on that batch, and what a game pays for its actions.
@@ -136,5 +137,14 @@ def weights(checkpoint, out):
     np.savez(out, **{name.replace("/", "|"): value for name, value in state.items() if isinstance(value, np.ndarray)})
 
 
+def epsilon(experiment, steps):
+    import yaml
+
+    loaded()
+    with open(experiment) as file:
+        (body,) = yaml.safe_load(file).values()
+    print("epsilon", make_policy(body, make_env(body)).exploration.epsilon_schedule._value(int(steps)))
+
+
 if __name__ == "__main__":
-    {"answer": answer, "weights": weights}[sys.argv[1]](*sys.argv[2:])
+    {"answer": answer, "weights": weights, "epsilon": epsilon}[sys.argv[1]](*sys.argv[2:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import os
 import pickle
 import shutil
 import subprocess
@@ -13,14 +14,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from envs.procgen.scores import EASY, PRIVATE
 from serve.aicrowd import NoCounterpartError, check, export
+from serve.aicrowd.competition import LOCAL
 from serve.aicrowd.export import CHECKPOINT, TEMPLATE, WEIGHTS
 from serve.aicrowd.legacy_weights import dumps, policy_weights, tf_order
-from tests.serve.aicrowd.entries import make_bundle
+from tests.serve.aicrowd.entries import make_bundle, settings
+from tests.serve.aicrowd.starter_kit import KIT
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def local(bundle_of, tmp_path_factory) -> Path:
 @pytest.mark.parametrize("with_weights", [False, True])
 def test_every_export_keeps_every_rule(bundle_of, tmp_path, recipe, framework, with_weights):
     target = tmp_path / "entry"
-    export(bundle_of(recipe), target, track="generalization", framework=framework, with_weights=with_weights)
+    export(bundle_of(recipe), target, track="generalization", framework=framework, with_weights=with_weights, authors=["Ada"])
     assert check(target) == []
     assert (target / WEIGHTS).exists() == with_weights
 
@@ -53,9 +55,9 @@ def test_the_templates_are_python_3_7(path):
 
 def test_the_score_options_are_ours():
     scope: dict = {}
-    exec((TEMPLATE / "utils" / "returns.py").read_text(), scope)
-    assert {game: (low, high) for game, (_, low, high) in scope["RETURNS"].items()} == {**EASY, **PRIVATE}
-    assert scope["score_options"]("fruitbot") == {"return_min": -12, "return_blind": -1.5, "return_max": 32.4}
+    exec((TEMPLATE / "aicrowd_helpers" / "config.py").read_text(), scope)
+    assert {game: (low, high) for game, (_, low, high) in scope["EASY_GAME_RANGES"].items()} == {**EASY, **PRIVATE}
+    assert scope["EASY_GAME_RANGES"]["fruitbot"] == [-12, -1.5, 32.4]
 
 
 def test_the_two_lists_of_requirements_differ_in_tensorflow_alone():
@@ -106,7 +108,7 @@ def test_a_local_package_says_so_and_a_competition_package_carries_nothing(local
 
 
 def test_the_readme_tells_what_differs(bundle_of, tmp_path):
-    translation = export(bundle_of("lars"), tmp_path / "entry", track="generalization")
+    translation = export(bundle_of("lars"), tmp_path / "entry", track="generalization").translation
     assert translation.notes
     for note in translation.notes:
         assert note in (tmp_path / "entry" / "README.md").read_text()
@@ -128,6 +130,8 @@ def test_the_checkpoint_is_read_with_nothing_but_the_standard_library_and_numpy(
     np.testing.assert_array_equal(kernel[1, 2, 4, 7], first[7, 4, 1, 2])
     assert state["train_exec_impl"]["counters"] == {"num_steps_sampled": 0, "num_steps_trained": 0}
     params = pickle.loads((local / "checkpoint" / "params.pkl").read_bytes())
+    # What train.py injects, and the grader's environment takes out again.
+    assert [params["env_config"][f"return_{name}"] for name in ("min", "blind", "max")] == [0, 2.5, 64]
     assert params["evaluation_config"] == {"explore": False, "env_config": {"augment": None, "shape_rewards": False}}
 
 
@@ -156,15 +160,105 @@ def test_a_q_networks_target_gets_the_weights_too():
 # The folder.
 
 
-def test_an_older_export_is_replaced_and_keeps_its_git(bundle_of, tmp_path):
+def again(target: Path, recipe: str = "ppo", **others: object):
+    return export(settings(recipe), target, track="generalization", **others)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_older_export_is_renewed_and_keeps_its_git(bundle_of, tmp_path):
     target = tmp_path / "entry"
-    export(bundle_of("ppo"), target, track="generalization")
+    again(target)
     (target / ".git").mkdir()
     (target / ".git" / "HEAD").write_text("ref: refs/heads/master\n")
-    export(bundle_of("lars"), target, track="generalization")
+    assert again(target, "lars").told == []
     assert (target / ".git" / "HEAD").is_file()
     assert [path.name for path in (target / "experiments").iterdir()] == ["procgen-ppo-lars.yaml"]
     assert [path.name for path in tmp_path.iterdir()] == ["entry"]
+
+
+def test_what_the_user_put_into_an_export_stays_and_is_told(tmp_path):
+    target = tmp_path / "entry"
+    again(target)
+    mine = {"models/mine.py": "one", "notes.md": "two", "utils/deeper/tool.py": "three", "callbacks.py": "four = 4\n"}
+    for name, text in mine.items():
+        (target / name).parent.mkdir(exist_ok=True)
+        (target / name).write_text(text)
+    (target / "aicrowd.json").write_text(json.dumps({**json.loads((target / "aicrowd.json").read_text()), "authors": ["Ada"]}))
+    # Twice: what was kept once is the user's the next time, too.
+    for recipe in ("lars", "ppo"):
+        told = again(target, recipe).told
+        assert all((target / name).read_text() == text for name, text in mine.items())
+        assert {f"{name} is as you left it." for name in mine} <= set(told)
+        entry = json.loads((target / "aicrowd.json").read_text())
+        assert entry["authors"] == ["Ada"]
+        assert entry["description"].startswith("procgen-ppo-lars" if recipe == "lars" else "procgen-ppo:")
+        assert any("aicrowd.json keeps what you put there" in sentence for sentence in told)
+
+
+def test_weights_go_when_an_export_without_follows(bundle_of, tmp_path):
+    target = tmp_path / "entry"
+    export(bundle_of("ppo"), target, track="generalization", with_weights=True)
+    assert LOCAL in (target / "aicrowd.json").read_text()
+    again(target)
+    assert not (target / "weights").exists()
+    assert not (target / "checkpoint").exists()
+    assert LOCAL not in (target / "aicrowd.json").read_text()
+
+
+def test_changes_that_would_be_lost_are_refused_all_at_once(tmp_path):
+    target = tmp_path / "entry"
+    again(target)
+    (target / "experiments" / "procgen-ppo.yaml").write_text("mine: 1\n")
+    (target / "README.md").write_text("mine\n")
+    before = tree(target)
+    with pytest.raises(ConfigError, match=r"would overwrite them: README\.md, experiments/procgen-ppo\.yaml"):
+        export(settings("ppo", "seed=1", "name=procgen-ppo"), target, track="sample-efficiency", framework="torch")
+    assert tree(target) == before
+
+
+def test_an_export_of_before_there_was_a_manifest_is_not_overwritten(tmp_path):
+    target = tmp_path / "entry"
+    again(target)
+    (target / ".procsnake-export.json").unlink()
+    (target / "train.py").write_text("older = 1\n")
+    with pytest.raises(ConfigError, match=r"aren't as the exporter wrote them.*train\.py.*mv "):
+        again(target)
+
+
+@pytest.mark.parametrize("content", ["[]", "{", "null", ""])
+def test_an_aicrowd_json_that_is_no_object_is_not_lost(tmp_path, content):
+    again(tmp_path / "entry")
+    (tmp_path / "entry" / "aicrowd.json").write_text(content)
+    again(tmp_path / "entry")
+    assert (tmp_path / "entry" / "aicrowd.json").read_text() == content
+
+
+@pytest.mark.parametrize("out", ["/proc/entry", "file/entry", "file"])
+def test_a_place_that_cant_be_written_is_told_in_a_line(tmp_path, out):
+    (tmp_path / "file").write_text("1")
+    with pytest.raises(ConfigError, match=r"can't be written|is no export"):
+        again(tmp_path / out)
+
+
+def test_a_failure_in_the_middle_leaves_the_older_export(tmp_path, monkeypatch):
+    target = tmp_path / "entry"
+    again(target)
+    (target / ".git").mkdir()
+    before = tree(target)
+    renamed = os.rename
+    monkeypatch.setattr(os, "rename", lambda old, new: fail() if str(old).endswith(".part") else renamed(old, new))
+    with pytest.raises(ConfigError, match="No space left"):
+        again(target, "lars")
+    monkeypatch.undo()
+    assert tree(target) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["entry"]
+
+
+def fail():
+    raise OSError(28, "No space left on device")
 
 
 def test_other_folders_are_not_replaced(bundle_of, tmp_path):
@@ -182,48 +276,35 @@ def test_nothing_is_written_for_what_is_refused(tmp_path):
     assert not (tmp_path / "entry").exists()
 
 
-# The starter kit.
+# Experiments that nobody trained.
 
 
-@pytest.fixture
-def kit(tmp_path) -> Path:
-    """A clone, as far as the exporter looks at it."""
-    folder = tmp_path / "kit"
-    files = {
-        "run.sh": "#!/bin/bash\n",
-        "train.py": "kit = 1\n",
-        "rollout.py": "from ray.rllib.utils.space_utils import flatten_to_single_ndarray\n",
-        "envs/procgen_env_wrapper.py": "kit = 1\n",
-        "utils/loader.py": "kit = 1\n",
-        "algorithms/__init__.py": "kit = 1\n",
-        "algorithms/registry.py": 'CUSTOM_ALGORITHMS = {"custom/Random": None}\n',
-        "README.md": "the kit\n",
-        ".git/HEAD": "ref\n",
-        ".gitignore": "*.mp4",
-    }
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
+def test_an_experiment_is_exported_untrained(tmp_path):
+    exported = export(settings("lars"), tmp_path / "entry", track="generalization", authors=["Ada <ada@example.org>"])
+    assert check(tmp_path / "entry") == []
+    assert exported.translation.algorithm == "ppo"
+    assert json.loads((tmp_path / "entry" / "aicrowd.json").read_text())["authors"] == ["Ada <ada@example.org>"]
+    text = (tmp_path / "entry" / "README.md").read_text()
+    assert text.index("The competition closed in 2020") < text.index("Written by procsnake")
 
 
-def test_of_a_starter_kit_only_the_open_parts_are_added_to(bundle_of, kit, tmp_path):
-    target = tmp_path / "entry"
-    export(bundle_of("ppo"), target, track="generalization", starter_kit=kit)
-    for kept in ("train.py", "rollout.py", "envs/procgen_env_wrapper.py", "utils/loader.py", "README.md"):
-        assert (target / kept).read_bytes() == (kit / kept).read_bytes()
-    assert not (target / ".git").exists()
-    registry = (target / "algorithms" / "registry.py").read_text()
-    assert "custom/Random" in registry
-    assert registry.count("procsnake_registry.CUSTOM_ALGORITHMS") == 1
-    assert (target / ".gitignore").read_text().splitlines()[:2] == ["*.mp4", "outputs/"]
-    assert "python utils/rollout_on_ray_086.py" in (target / "run.sh").read_text()
-    assert (target / "PROCSNAKE.md").is_file()
-    assert check(target) == []
-    experiment = yaml.safe_load((target / "experiments" / "procgen-ppo.yaml").read_text())
-    assert list(experiment) == ["procgen-ppo"]
+def test_an_experiment_has_no_weights(tmp_path):
+    with pytest.raises(ConfigError, match="wasn't trained has no weights"):
+        export(settings("ppo"), tmp_path / "entry", track="generalization", with_weights=True)
 
 
-def test_a_folder_that_is_no_starter_kit(bundle_of, tmp_path):
+# The starter kit; what is merged is tested in test_kit.
+
+
+def test_a_folder_that_is_no_starter_kit(tmp_path):
     with pytest.raises(ConfigError, match=r"has no run\.sh"):
-        export(bundle_of("ppo"), tmp_path / "entry", track="generalization", starter_kit=tmp_path)
+        export(settings("ppo"), tmp_path / "entry", track="generalization", starter_kit=tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("out", [".", "entry"])
+def test_the_clone_itself_stays_as_it_is(tmp_path, out):
+    clone = shutil.copytree(KIT, tmp_path / "kit")
+    before = tree(clone)
+    with pytest.raises(ConfigError, match="choose another --out"):
+        export(settings("ppo"), clone / out, track="generalization", starter_kit=clone)
+    assert tree(clone) == before

@@ -5,6 +5,7 @@ What the ten lines of acceptance ask for. Without a Python 3.7 none of it is run
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import re
@@ -23,14 +24,16 @@ import envs
 from agents import bundle
 from agents.policy import onnx_forward
 from envs.procgen.games import GAMES
-from serve.aicrowd import check, export
+from serve.aicrowd import export
 from serve.aicrowd.export import CHECKPOINT
-from tests.serve.aicrowd.entries import experiment
+from tests.serve.aicrowd.entries import experiment, settings
 from tests.serve.aicrowd.legacy_environment import build, find_python
-from train.batch_runner import ADVANTAGES, VALUE_TARGETS
+from tests.serve.aicrowd.starter_kit import KIT, put_back
+from train.config import Experiment
 from train.ppo import PPOConfig, ppo_loss
-from train.reward_scaling import RewardScaler
-from train.world import without_training
+from train.rollouts.batch_runner import ADVANTAGES, VALUE_TARGETS
+from train.rollouts.reward_scaling import RewardScaler
+from train.worlds.build import without_training
 
 pytestmark = pytest.mark.long
 
@@ -236,12 +239,12 @@ def test_parity_notices_when_the_twin_is_broken(legacy, package, bundle_of, tmp_
     assert np.abs(logits - onnx_forward(ours, 1)(observations)[0]).max() > 1e-2
 
 
-def shorten(folder: Path, **changes: Any) -> None:
-    """experiments/short.yaml: the same on fewer games, with small batches, for 256 steps."""
+def shorten(folder: Path, *, steps: int = 256, **changes: Any) -> None:
+    """experiments/short.yaml: the same on fewer games, with small batches, for a few steps."""
     (path,) = (path for path in (folder / "experiments").glob("*.yaml") if path.stem != "short")
     (body,) = yaml.safe_load(path.read_text()).values()
     config, is_ppo = body["config"], body["run"] == "ProcsnakePPO"
-    body["stop"] = {"timesteps_total": 256}
+    body["stop"] = {"timesteps_total": steps}
     config.update(num_workers=0 if is_ppo else 2, num_envs_per_worker=4, rollout_fragment_length=32, **changes)
     if is_ppo:
         config.update(train_batch_size=128, sgd_minibatch_size=64, num_sgd_iter=1)
@@ -257,7 +260,6 @@ SHORT = {"EXPERIMENT": "experiments/short.yaml", "EPISODES": "1"}
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_competition_package_trains_from_scratch_and_rolls_out(legacy, package, recipe, framework):
     folder = package(recipe, framework, local=False)
-    assert check(folder) == []
     shorten(folder)
     printed = run(legacy, folder, "./run.sh", "--train", "--rollout", **SHORT)
     assert re.search(r"Episode #1: reward: -?[\d.]+ length: \d+", printed)
@@ -268,16 +270,96 @@ def test_a_competition_package_trains_from_scratch_and_rolls_out(legacy, package
     assert len((trial / "progress.csv").read_text().splitlines()) >= 2
 
 
-def test_a_starter_kits_rollout_is_started_through_the_stand_in(legacy, bundle_of, tmp_path):
-    kit = tmp_path / "kit"
-    kit.mkdir()
-    (kit / "run.sh").touch()
-    # The import that fails on Ray 0.8.6, as the kit has it.
-    line = "from ray.rllib.utils.space_utils import flatten_to_single_ndarray\nimport sys\nprint(sys.argv[:2], __name__)\n"
-    (kit / "rollout.py").write_text(line)
-    export(bundle_of("ppo"), tmp_path / "entry", track="generalization", starter_kit=kit)
-    printed = run(legacy, tmp_path / "entry", "./run.sh", "--rollout", CHECKPOINT="checkpoint-1")
-    assert "['rollout.py', 'checkpoint-1'] __main__" in printed
+@pytest.mark.parametrize("framework", BOTH)
+@pytest.mark.parametrize(("recipe", "how"), [("ppo", "put-back"), ("apex", "put-back"), ("lars", "in-the-kit")])
+def test_it_trains_and_rolls_out_with_the_graders_files(legacy, tmp_path, recipe, framework, how):
+    folder = tmp_path / "entry"
+    clone = KIT if how == "in-the-kit" else None
+    export(settings(recipe), folder, track="sample-efficiency", framework=framework, starter_kit=clone)
+    if clone:
+        (folder / "experiments" / "procgen-starter-example.yaml").unlink()
+    # Long enough for some episodes to end.
+    shorten(put_back(folder), steps=1024)
+    printed = run(legacy, folder, "./run.sh", "--train", "--rollout", **SHORT, RAY_CPUS="8")
+    # The stand-in of the kit's rollout.py counts from 0, as the kit's does.
+    assert re.search(r"Episode #0: reward: -?[\d.]+ steps: \d+", printed)
+    (results,) = (folder / "home").glob("ray_results/short/*/result.json")
+    logged = set().union(*(json.loads(line)["custom_metrics"] for line in results.read_text().splitlines()))
+    assert "raw_return_mean" in logged
+    assert ("of_the_kit_mean" in logged) == (clone is not None)
+
+
+@pytest.mark.parametrize("framework", BOTH)
+def test_a_shipped_checkpoint_rolls_out_with_the_graders_files(legacy, bundle_of, tmp_path, framework):
+    folder = tmp_path / "entry"
+    export(bundle_of("ppo"), folder, track="generalization", framework=framework, with_weights=True)
+    printed = run(legacy, put_back(folder), "./run.sh", "--rollout", EPISODES="1", CHECKPOINT=CHECKPOINT)
+    assert re.search(r"Episode #0: reward: -?[\d.]+ steps: \d+", printed)
+
+
+def test_shipped_experiments_with_schedules_train(legacy, tmp_path):
+    folder = tmp_path / "entry"
+    changes = ["env.options.num_games=8", "env.name=procgen/starpilot"]
+    export(Experiment.load("procgen-dqn", changes).to_dict(), folder, track="generalization")
+    shorten(folder)
+    run(legacy, folder, "./run.sh", "--train", **SHORT)
+    # The shipped schedule: 1 at 0, 0.05 at 250 000 decisions, 0.01 from 2 000 000 on.
+    for steps, height in ((125_000, 0.525), (1_125_000, 0.03), (9_000_000, 0.01)):
+        printed = run(legacy, folder, "python", PROBE, "epsilon", "experiments/procgen-dqn.yaml", steps)
+        assert float(printed.split()[-1]) == pytest.approx(height)
+
+
+def test_the_options_of_the_kits_scripts_do_what_they_say(legacy, package, tmp_path):
+    folder = package("ppo", "torch", local=True)
+    shorten(folder)
+    play = [
+        "python",
+        "utils/rollout_on_ray_086.py",
+        CHECKPOINT,
+        "--run",
+        "ProcsnakePPO",
+        "--env",
+        "procsnake_env",
+        "--no-render",
+    ]
+    run(
+        legacy,
+        folder,
+        *play,
+        "--episodes",
+        "1",
+        "--save-info",
+        "--out",
+        tmp_path / "all.pkl",
+        "--video-dir",
+        tmp_path / "films",
+    )
+    (episode,) = pickle.loads((tmp_path / "all.pkl").read_bytes())
+    assert all(len(step) == 6 for step in episode)
+    assert [step[4] for step in episode] == [False] * (len(episode) - 1) + [True]
+    assert (tmp_path / "films" / "episode-0.mp4").stat().st_size > 1000
+    printed = run(legacy, folder, *play, "--steps", "12", "--use-shelve", "--track-progress", "--out", tmp_path / "shelf")
+    assert "length: 12 (cut off by --steps)" in printed
+    reader = "import shelve, sys; shelf = shelve.open(sys.argv[1]); print(shelf['num_episodes'], len(shelf['0']))"
+    assert run(legacy, folder, "python", "-c", reader, tmp_path / "shelf").split() == ["1", "12"]
+    assert not (tmp_path / "__progress_shelf").exists()
+
+
+def test_training_is_resumed_and_started_from_the_command_line(legacy, tmp_path):
+    folder = tmp_path / "entry"
+    export(settings("ppo"), folder, track="generalization")
+    shorten(folder)
+    train = ["python", "train.py", "-f", "experiments/short.yaml", "--ray-num-cpus", "2"]
+    run(legacy, folder, *train, "-v")
+    assert "TERMINATED" in run(legacy, folder, *train, "--resume")
+    (trial,) = (path for path in (folder / "home" / "ray_results" / "short").iterdir() if path.is_dir())
+    assert len((trial / "result.json").read_text().splitlines()) == 2
+    model = {"custom_model": "procsnake_impala_tf", "custom_options": {"depths": [8, 8, 8]}}
+    config = json.dumps({"num_workers": 0, "train_batch_size": 64, "sgd_minibatch_size": 64, "rollout_fragment_length": 64,
+                         "env_config": {"env_name": "coinrun"}, "model": model})  # fmt: skip
+    stop = json.dumps({"training_iteration": 1})
+    run(legacy, folder, "python", "train.py", "--run", "PPO", "--env", "procsnake_env", "--config", config, "--stop", stop)
+    assert list((folder / "home" / "ray_results" / "default").glob("PPO_*/result.json"))
 
 
 @pytest.mark.parametrize("framework", BOTH)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from serve.aicrowd import SubmissionError, export, submit
+from tests.serve.aicrowd.entries import settings
 
 
 @pytest.fixture(autouse=True)
@@ -19,8 +20,8 @@ def identity(monkeypatch):
 
 
 @pytest.fixture
-def entry(bundle_of, tmp_path) -> Path:
-    export(bundle_of("ppo"), tmp_path / "entry", track="generalization")
+def entry(tmp_path) -> Path:
+    export(settings("ppo"), tmp_path / "entry", track="generalization", authors=["Ada"])
     return tmp_path / "entry"
 
 
@@ -103,7 +104,7 @@ def test_what_breaks_a_rule_is_not_handed_in(entry, server):
 
 
 def test_weights_are_not_handed_in(bundle_of, server, tmp_path):
-    export(bundle_of("ppo"), tmp_path / "local", track="generalization", with_weights=True)
+    export(bundle_of("ppo"), tmp_path / "local", track="generalization", with_weights=True, authors=["Ada"])
     with pytest.raises(SubmissionError, match="without --with-weights"):
         submit(tmp_path / "local", "one", remote=str(server))
 

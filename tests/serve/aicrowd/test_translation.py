@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+import shlex
 
 import pytest
 
-from agents.card import Card
-from envs.errors import UnknownNameError
-from serve.aicrowd.section import NoCounterpartError
+from envs.common.errors import UnknownNameError
+from serve.aicrowd.section import NoCounterpartError, Refusal
 from serve.aicrowd.translation import Translation, translate
 from tests.serve.aicrowd.entries import experiment
 from train.config import Experiment
 
 
-def card_of(chosen: Experiment, **changes: Any) -> Card:
-    return Card(
-        environment={"name": chosen.env.name},
-        observation={},
-        observation_shape=[64, 64, 3],
-        action={"num_actions": 15},
-        network=dataclasses.asdict(chosen.policy_network),
-        algorithm=chosen.algorithm,
-        config={**chosen.to_dict(), **changes},
-    )
-
-
 def translated(chosen: Experiment, *, track: str = "generalization", framework: str = "tf") -> Translation:
-    return translate(card_of(chosen), track=track, framework=framework)
+    return translate(chosen.to_dict(), track=track, framework=framework)
 
 
 def refusal(recipe: str, *overrides: str, framework: str = "tf") -> str:
@@ -118,13 +104,52 @@ def test_a_learning_rate_that_is_annealed_ends_at_the_budget():
         ("dqn", "dqn.noisy=true", "dqn.noisy=false"),
         ("dqn", "dqn.tau=0.01", "dqn.tau=1.0"),
         ("dqn", "dqn.priority_alpha=0", "dqn.priority_alpha=0.01"),
-        ("dqn", "dqn.priority_beta=[[0, 0.4], [100, 1.0]]", "dqn.priority_beta=0.4"),
-        ("dqn", "dqn.epsilon=[[0, 1], [10, 0.5], [20, 0]]", "dqn.epsilon=[[0.0, 1.0], [20.0, 0.0]]"),
         ("apex", "apex.epsilon_base=0.3", "apex.epsilon_base=0.4"),
     ],
 )
 def test_what_has_no_counterpart_is_refused_with_what_to_change(recipe, override, words):
     assert words in refusal(recipe, override)
+
+
+@pytest.mark.parametrize("track", ["sample-efficiency", "generalization"])
+@pytest.mark.parametrize("name", ["procgen-ppo", "procgen-ppo-lars", "procgen-dqn", "procgen-apex"])
+def test_every_shipped_experiment_is_translated(name, track):
+    assert translated(Experiment.load(name), track=track).name == name
+
+
+def test_epsilon_follows_its_knots():
+    config = translated(experiment("dqn", "dqn.epsilon=[[0, 1], [10, 0.5], [20, 0]]")).body["config"]
+    schedule = config["exploration_config"]["epsilon_schedule"]
+    assert schedule["endpoints"] == [[0, 1.0], [10, 0.5], [20, 0.0]]
+    assert schedule["outside_value"] == 0.0
+    assert "initial_epsilon" not in config["exploration_config"]
+
+
+def test_a_constant_epsilon_is_one_from_the_start():
+    schedule = translated(experiment("dqn", "dqn.epsilon=0.1")).body["config"]["exploration_config"]["epsilon_schedule"]
+    assert (schedule["endpoints"], schedule["outside_value"]) == ([[0, 0.1], [1, 0.1]], 0.1)
+
+
+def test_a_schedule_of_beta_is_told():
+    translation = translated(experiment("dqn", "dqn.priority_beta=[[0, 0.4], [100, 1.0]]"))
+    assert translation.body["config"]["prioritized_replay_beta"] == 0.4
+    assert any("priority_beta stays at 0.4" in note for note in translation.notes)
+
+
+@pytest.mark.parametrize(("name", "framework"), [("procgen-dqn", "torch"), ("procgen-apex", "torch")])
+def test_what_is_suggested_works_when_pasted(name, framework):
+    with pytest.raises(NoCounterpartError) as caught:
+        translated(Experiment.load(name), framework=framework)
+    pasted = shlex.split(shlex.join(f"--set={setting}" for setting in caught.value.settings))
+    changes = [word.removeprefix("--set=") for word in pasted]
+    assert translated(Experiment.load(name, changes), framework=framework).name == name
+
+
+def test_settings_are_quoted_for_the_shell():
+    message = refusal("ppo", "network.name=snake-cnn", "name='two words'")
+    assert "--set network.name=impala" in message
+    refused = Refusal("dqn.epsilon", 1, "why", [[0, 1.0], [10, 0.5]])
+    assert str(refused).endswith("use --set 'dqn.epsilon=[[0, 1.0], [10, 0.5]]'")
 
 
 @pytest.mark.parametrize(
@@ -156,17 +181,17 @@ def test_a_setting_that_nobody_knows_yet_is_refused_too(section):
     place = chosen["env"]["options"] if section == "env" else chosen["ppo"]
     place["brand_new"] = 3
     with pytest.raises(NoCounterpartError, match="brand_new is 3: it has no counterpart"):
-        translate(card_of(experiment("ppo"), **{section: chosen[section]}), track="generalization", framework="tf")
+        translate(chosen, track="generalization", framework="tf")
 
 
 @pytest.mark.parametrize("off", [None, 0, False])
 def test_a_setting_that_is_off_needs_no_counterpart(off):
     settings = {**experiment("ppo").to_dict()["ppo"], "brand_new": off}
-    translate(card_of(experiment("ppo"), ppo=settings), track="generalization", framework="tf")
+    translate({**experiment("ppo").to_dict(), "ppo": settings}, track="generalization", framework="tf")
 
 
 def test_a_new_section_is_noted():
-    translation = translate(card_of(experiment("ppo"), brand_new={}), track="generalization", framework="tf")
+    translation = translate({**experiment("ppo").to_dict(), "brand_new": {}}, track="generalization", framework="tf")
     assert "brand_new is left away: there is no such thing there." in translation.notes
 
 
@@ -178,12 +203,11 @@ def test_unknown_names(track, framework):
 
 @pytest.mark.parametrize("key", ["checkpoints", "budget", "network"])
 def test_a_bundle_of_another_version(key):
-    card = card_of(experiment("ppo"))
-    old = {name: value for name, value in card.config.items() if name != key}
+    old = {name: value for name, value in experiment("ppo").to_dict().items() if name != key}
     with pytest.raises(NoCounterpartError, match=f"another version .*{key}"):
-        translate(dataclasses.replace(card, config=old), track="generalization", framework="tf")
+        translate(old, track="generalization", framework="tf")
 
 
 def test_a_bundle_that_doesnt_tell_how_it_was_trained():
     with pytest.raises(NoCounterpartError, match="doesn't tell how it was trained"):
-        translate(dataclasses.replace(card_of(experiment("ppo")), config={}), track="generalization", framework="tf")
+        translate({}, track="generalization", framework="tf")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from flask import Flask, jsonify
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from serve.viewer import Access
 
 TOKEN = "0123456789abcdef"
@@ -36,7 +36,17 @@ def test_a_page_that_reaches_us_by_a_forged_name_may_not(host):
     assert not is_allowed(Access(), host=host)
 
 
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP", "CF-Connecting-IP", "X-Forwarded-Host"])
+PROXIES = """
+X-Forwarded-For Forwarded Via X-Real-IP CF-Connecting-IP X-Forwarded-Host x-forwarded-port X-Forwarded-Ssl X-Forwarded
+True-Client-IP X-Client-IP X-Cluster-Client-IP Fastly-Client-IP X-Envoy-External-Address CF-Ray CDN-Loop
+X-Amzn-Trace-Id X-Amz-Cf-Id CloudFront-Forwarded-Proto X-Appengine-User-IP X-Azure-ClientIP X-ARR-SSL X-Vercel-Id
+X-Nf-Client-Connection-Ip X-Request-Start Tailscale-User-Login Ngrok-Trace-Id Fly-Client-IP X-Original-Host
+X-Original-Forwarded-For Proxy-Client-IP WL-Proxy-Client-IP X-Varnish Surrogate-Capability Akamai-Origin-Hop
+X-ProxyUser-Ip X-Scheme Front-End-Https X-Cloud-Trace-Context Client-IP Max-Forwards
+"""
+
+
+@pytest.mark.parametrize("header", PROXIES.split())
 def test_what_a_proxy_on_this_machine_hands_on_may_not(header):
     assert not is_allowed(Access(), headers={header: "127.0.0.1"})
 
@@ -59,6 +69,32 @@ def test_the_cookie_stands_for_the_token_and_does_not_tell_it():
     assert is_allowed(access, cookies={name: value})
     assert not is_allowed(access, cookies={name: TOKEN})
     assert not is_allowed(Access("another-token-of-16"), cookies={name: value})
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_secure"),
+    [
+        ({}, False),
+        ({"X-Forwarded-Proto": "https"}, True),
+        ({"X-Forwarded-Proto": "https, http"}, True),
+        ({"X-Forwarded-Proto": "http"}, False),
+        ({"Forwarded": "for=1.2.3.4;proto=https"}, True),
+        ({"CF-Visitor": '{"scheme":"https"}'}, True),
+        ({"Front-End-Https": "on"}, True),
+        ({"Sec-Fetch-Site": "none"}, True),
+    ],
+    ids=str,
+)
+def test_behind_a_proxy_that_speaks_tls_the_cookie_is_for_tls_alone(headers, is_secure):
+    access, app = Access(TOKEN), Flask(__name__)
+    with app.test_request_context(base_url="http://snake.example", headers=headers):
+        assert ("Secure" in access.remember(jsonify({})).headers["Set-Cookie"].split("; ")) == is_secure
+
+
+def test_without_tls_on_this_machine_the_cookie_still_comes_back():
+    access, app = Access(TOKEN), Flask(__name__)
+    with app.test_request_context(base_url="http://localhost:8000", headers={"Sec-Fetch-Site": "none"}):
+        assert "Secure" not in access.remember(jsonify({})).headers["Set-Cookie"].split("; ")
 
 
 def test_a_share_key_opens_its_game_only():

@@ -18,14 +18,16 @@ from functools import cache, partial
 import pytest
 from simple_websocket import Client, ConnectionClosed
 
+from serve.archive.store import GameStore
+from serve.archive.tables import ABANDONED_AFTER_S
 from serve.arena import create_app
-from serve.games import GameStore
 from serve.server import running
 from serve.viewer import engine
 from serve.viewer.routes import OFFICIAL_BOARD
 from serve.viewer.spectators import MAX_SPECTATORS
 from tests.serve.agents import Raises
-from tests.serve.played import play, tell, tell_all
+from tests.serve.archive.played import play, tell, tell_all
+from tests.serve.archive.played import uneven_game as four_snakes
 
 PATIENCE_SECONDS = 60
 FRAME_KEYS = {"Turn", "Snakes", "Food", "Hazards"}
@@ -137,13 +139,23 @@ def test_the_boards_page_may_read_games_and_other_pages_may_not(store):
     assert "Access-Control-Allow-Origin" not in other.headers
 
 
-def test_on_waitress_there_are_no_websockets_and_it_says_so(store):
+def test_on_other_servers_there_are_no_websockets_and_it_says_so(store):
     tell_all(store, "raises", play(seed=1), 0)
     assert store.flush()
+    client = create_app({"raises": Raises()}, store=store).test_client()
+    answer = client.get("/games/game-1/events", headers={"Upgrade": "websocket", "Connection": "Upgrade"})
+    assert answer.status_code == 501
+    assert "procsnake serve" in answer.get_json()["error"]
+
+
+def test_a_server_in_a_thread_has_websockets_too(store):
+    played = play(seed=1)
+    tell_all(store, "raises", played, 0)
+    assert store.flush()
     with running(create_app({"raises": Raises()}, store=store)) as url:
-        status, answer = shake_hands(url, "/games/game-1/events")
-    assert status == 501
-    assert "gunicorn" in answer["error"]
+        messages, reason = everything(watch(url, played.game_id))
+    assert messages[-1]["Type"] == "game_end"
+    assert reason == 1000
 
 
 def shake_hands(url, path, headers=None):
@@ -171,7 +183,6 @@ def serving(database, *flags):
     try:
         for line in process.stdout:
             if found := re.search(r"http://\S+", line):
-                wait_until(partial(answers, f"{found[0]}/health"))
                 yield found[0]
                 break
         else:
@@ -200,6 +211,8 @@ def gunicorn(tmp_path_factory):
     store, (played, early, late) = GameStore(database), uneven_game()
     tell_all(store, "flood", played, early)
     tell_all(store, "greedy", played, late)
+    for slot in range(2):
+        tell_all(store, "flood", four_snakes(), slot)
     store.close()
     with serving(database) as url:
         yield url, [*played.requests[late], played.ends[late]]
@@ -211,6 +224,41 @@ def test_a_websocket_client_reads_a_whole_game(gunicorn):
     assert [message["Type"] for message in messages] == ["frame"] * len(requests) + ["game_end"]
     assert [message["Data"]["Turn"] for message in messages[:-1]] == [request["turn"] for request in requests]
     assert reason == 1000
+
+
+def test_a_game_of_two_bodies_of_one_snake_is_told_to_its_end(gunicorn):
+    """The first body dies early; the second, which lives longest, is the same snake of ours."""
+    url, _ = gunicorn
+    played = four_snakes()
+    requests = [*played.requests[1], played.ends[1]]
+    messages, _ = everything(watch(url, played.game_id))
+    assert [message["Data"]["Turn"] for message in messages[:-1]] == [request["turn"] for request in requests]
+    deaths = {snake["ID"]: snake["Death"] for snake in messages[-2]["Data"]["Snakes"]}
+    assert (deaths["you-0"]["Turn"], deaths["you-0"]["Cause"]) == (len(played.requests[0]), played.causes[0])
+
+
+def test_while_one_body_plays_the_game_is_not_over(store):
+    """Of two snakes of ours the first is dead, so nobody asks it any more and its row is closed after a while."""
+    played = four_snakes()
+    died, told = len(played.requests[0]), list(played.events(1))
+    for event in [*list(played.events(0))[:-1], *told[: died + 2]]:
+        tell(store, "raises", event)
+    assert store.flush()
+    store._database.close_abandoned(time.time() + ABANDONED_AFTER_S + 60)
+    rest = told[died + 2 :]
+    tell(store, "raises", rest.pop(0))
+    assert store.flush()
+
+    def go_on(_):
+        for event in rest:
+            tell(store, "raises", event)
+        assert store.flush()
+
+    turns = partial(store.turns, played.game_id, "raises", you="you-0")
+    about = partial(store.game, played.game_id, "raises", "you-0")
+    *frames, end = engine.events(about, turns, go_on)
+    assert [frame["Data"]["Turn"] for frame in frames] == [*range(len(played.requests[1])), played.ends[1]["turn"]]
+    assert end["Type"] == "game_end"
 
 
 def test_a_game_played_on_the_server_is_watched_as_it_goes(gunicorn):
@@ -267,7 +315,6 @@ def watch_when_known(url, game_id):
         ("/games/{}/events", {"Origin": "https://evil.example"}, 403),
         ("/games/{}/events", {"Host": "evil.example"}, 403),
         ("/share/0123456789abcdef0123456789abcdef/games/{}/events", {}, 404),
-        ("/games/{}/events", {"Sec-WebSocket-Version": "7"}, 400),
     ],
 )
 def test_who_may_not_watch_is_told_before_the_handshake(gunicorn, path, headers, status):
@@ -275,6 +322,15 @@ def test_who_may_not_watch_is_told_before_the_handshake(gunicorn, path, headers,
     answered, answer = shake_hands(url, path.format(requests[0]["game"]["id"]), headers)
     assert answered == status
     assert set(answer) == {"error"}
+
+
+def test_a_handshake_that_is_none_is_refused(gunicorn):
+    url, requests = gunicorn
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE_SECONDS)
+    offer = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "7", "Sec-WebSocket-Key": "x"}
+    connection.request("GET", f"/games/{requests[0]['game']['id']}/events", headers=offer)
+    assert connection.getresponse().status in (400, 426)
+    connection.close()
 
 
 def test_pages_that_may_watch_do(gunicorn):

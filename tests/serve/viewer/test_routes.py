@@ -12,12 +12,12 @@ from flask.testing import FlaskClient
 
 import serve.viewer
 from envs.battlesnake.recording import Recording
+from serve.archive.store import GameStore
 from serve.arena import create_app
-from serve.games import GameStore
 from serve.viewer import Access
 from serve.viewer.routes import TURNS_PER_ANSWER
 from tests.serve.agents import Raises
-from tests.serve.played import play, tell, tell_all
+from tests.serve.archive.played import play, tell, tell_all
 
 TOKEN = "0123456789abcdef"
 STATIC = Path(serve.viewer.__file__).parent / "static"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import botocore.session
 import pytest
 
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 from train.cluster.instances import gpus, vcpus
 from train.cluster.scale import Heterogeneous, Homogeneous, Single, scale_overrides
 from train.cluster.sizes import explain, sized

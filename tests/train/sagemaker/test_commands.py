@@ -10,18 +10,21 @@ import tarfile
 from pathlib import Path
 
 import boto3
+import botocore.loaders
+import botocore.session
 import moto
 import pytest
 
 import procsnake
 from train.cluster.sizes import sized
 from train.config import Experiment
-from train.run_folder import RunFolder
+from train.runs.folder import RunFolder
 from train.sagemaker.hyperparameters import Task
 
 REGION, BUCKET = "eu-west-1", "snakes"
 PLACES = ("--region", REGION, "--role", "arn:aws:iam::123456789012:role/R", "--image", "i:1", "--bucket", BUCKET)
 NETWORK = ("--subnets", "subnet-1", "--security-groups", "sg-1")
+DESCRIPTIONS = botocore.loaders.create_loader()
 RUN = "battlesnake-ppo-20261121-120000"
 
 
@@ -42,11 +45,18 @@ def aws(monkeypatch, tmp_path):
             _leave_a_run(request["CheckpointConfig"]["S3Uri"], tmp_path / "there")
 
     with moto.mock_aws():
-        boto3.setup_default_session()
+        boto3.setup_default_session(botocore_session=_session())
         boto3.DEFAULT_SESSION.events.register("before-call.sagemaker.CreateTrainingJob", created)
         boto3.client("s3", REGION).create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
         yield sent
     boto3.setup_default_session()
+
+
+def _session() -> botocore.session.Session:
+    """A session with the descriptions of AWS's services that another test has read: they are large."""
+    session = botocore.session.get_session()
+    session.register_component("data_loader", DESCRIPTIONS)
+    return session
 
 
 def _leave_a_run(place: str, folder: Path) -> None:
@@ -99,7 +109,8 @@ def test_a_job_from_the_command_to_the_run_that_comes_home(aws, capsys, tmp_path
     # The run is here as it was there, and the secret is gone.
     assert f"run: {runs / RUN}" in out
     assert {str(path.relative_to(runs / RUN)) for path in (runs / RUN).rglob("*") if path.is_file()} == {
-        "config.yaml", "progress.csv", "checkpoints/00000001/weights", "checkpoints/00000001/counters.json",
+        "config.yaml", "config.yaml.hmac", "progress.csv", "checkpoints/00000001/weights",
+        "checkpoints/00000001/counters.json", "checkpoints/00000001/files.json", "checkpoints/00000001/files.json.hmac",
     }  # fmt: skip
     folder, experiment = RunFolder.open(runs / RUN)
     assert folder.newest_checkpoint() == (runs / RUN / "checkpoints/00000001", {"iteration": 1})
@@ -161,6 +172,9 @@ def test_a_job_is_resumed_listed_and_downloaded(aws, capsys, tmp_path):
     assert len(tokens) == 3
     listed = run(capsys, "job", "list", "--region", REGION)[1]
     assert {line.split()[0] for line in listed.splitlines()} == {name, f"{name}-r2", f"{name}-r3"}
+    in_json = json.loads(run(capsys, "job", "list", "--region", REGION, "--json")[1])
+    assert [row["name"] for row in in_json] == [line.split()[0] for line in listed.splitlines()]
+    assert run(capsys, "job", "stop", name, "--region", REGION, "--json")[0] == 2
     code, out, _ = run(capsys, "job", "download", name, *runs)
     assert (code, out) == (0, f"run: {tmp_path / 'runs' / RUN}\n")
 

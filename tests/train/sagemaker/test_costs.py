@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from train.sagemaker.costs import Bill, bill_lines, parse_prices
 
 SPOT = {

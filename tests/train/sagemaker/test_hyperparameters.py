@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 from envs.procgen.levels import Levels
 from train.config import Experiment
 from train.sagemaker.hyperparameters import Meeting, Task, decode, encode, encode_overrides

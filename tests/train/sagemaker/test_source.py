@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from envs.errors import ConfigError
+from envs.common.errors import ConfigError
 from train.sagemaker.source import pack
 
 START = Path(__file__).parents[3] / "train" / "sagemaker" / "image" / "start"
@@ -24,7 +24,8 @@ def names(packed: bytes) -> set[str]:
 
 def test_it_holds_the_packages_the_experiment_and_no_rubbish():
     held = names(pack("name: x\n"))
-    assert {"experiment.yaml", "train/sagemaker/entry.py", "envs/battlesnake/state.py", "agents/bundle.py"} <= held
+    wanted = {"experiment.yaml", "procsnake.py", "train/sagemaker/entry.py", "envs/battlesnake/state.py", "agents/bundle.py"}
+    assert wanted <= held
     assert not [name for name in held if "__pycache__" in name or name.startswith(("/", "tests", ".")) or ".." in name]
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.train.experiments import toy
-from train.manifest import is_whole, write_manifest
-from train.run_folder import RunFolder
+from train.runs.folder import RunFolder
+from train.runs.manifest import flaw
 from train.sagemaker.container import Container
 from train.sagemaker.trainer import found_run
 
@@ -13,7 +13,6 @@ def save(run, iteration):
     def write(path):
         (path / "learner").mkdir()
         (path / "learner" / "weights").write_bytes(bytes(100))
-        write_manifest(path)
 
     return run.save_checkpoint(write, {"iteration": iteration}, keep=5)
 
@@ -28,7 +27,11 @@ def test_the_newest_run_is_found_without_what_arrived_in_part(tmp_path):
     first, second, third = (save(run, iteration) for iteration in (1, 2, 3))
     (second / "learner" / "weights").write_bytes(bytes(50))
     (third / "learner" / "weights").unlink()
-    assert [is_whole(path) for path in (first, second, third)] == [True, False, False]
+    assert [flaw(path) for path in (first, second, third)] == [
+        None,
+        "learner/weights has 50 bytes of 100",
+        "learner/weights is missing",
+    ]
     assert found_run(tmp_path) == run.path
     assert run.newest_checkpoint() == (first, {"iteration": 1})
 
@@ -37,9 +40,11 @@ def test_a_checkpoint_whose_list_is_missing_or_torn_is_not_whole(tmp_path):
     run = RunFolder.set_up(tmp_path / "identity-20261121-000000", toy("identity"), {})
     path = save(run, 1)
     (path / "files.json").write_text('{"learner/wei')
-    assert not is_whole(path)
+    assert flaw(path).startswith("files.json can't be read")
     (path / "files.json").unlink()
-    assert not is_whole(path)
+    assert flaw(path) == "rllib_checkpoint.json is missing"
+    assert found_run(tmp_path) == run.path
+    assert run.checkpoints() == []
 
 
 def test_the_end_of_a_long_reason_is_kept_whole_letters_only(tmp_path):

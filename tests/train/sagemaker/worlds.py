@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import envs
-from tests.train.worlds import IdentityWorld
+from tests.train.small_worlds import IdentityWorld
 
 _PLAYED = 5
 

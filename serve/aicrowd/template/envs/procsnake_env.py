@@ -63,8 +63,12 @@ class ProcsnakeEnv(gym.Env):
         self.observation_space = gym.spaces.Box(low, high, dtype=space.dtype)
         self.action_space, self.metadata = self.env.action_space, self.env.metadata
         self.episode_return, self.episode_length, self.discounted = 0.0, 0, 0.0
+        self.running = False
 
     def reset(self):
+        # Procgen ignores a reset within an episode, which goes on; so do its frames and its return.
+        if self.running:
+            return self.stacked()
         frame = self.env.reset()
         self.frames.extend([frame] * self.frames.maxlen)
         self.episode_return, self.episode_length, self.discounted = 0.0, 0, 0.0
@@ -78,6 +82,7 @@ class ProcsnakeEnv(gym.Env):
             self.episode_length += 1
             if done:
                 break
+        self.running = not done
         self.frames.append(frame)
         self.episode_return += total
         info = dict(info, episode_return=self.episode_return, episode_length=self.episode_length)
@@ -100,7 +105,9 @@ class ProcsnakeEnv(gym.Env):
         return self.env.render(mode=mode)
 
     def seed(self, seed=None):
-        return self.env.seed(seed)
+        # Ray seeds whatever has this method, but Procgen's games take no seed once they are made: gym3's raise a TypeError.
+        # Their own is the option rand_seed; the augmentations draw from numpy.random, which Ray seeds itself.
+        return []
 
     def close(self):
         self.env.close()

@@ -1,10 +1,11 @@
-"""Runs every file of envs/ and models/, so that it registers itself, and registers the algorithms."""
+"""Runs every file of envs/ and models/, so that it registers itself; registers the algorithms and the preprocessors."""
 
 from __future__ import annotations
 
 import glob
 import os
 
+from ray.rllib.models import ModelCatalog
 from ray.tune import registry
 
 
@@ -29,3 +30,9 @@ def load_algorithms(algorithms):
     """Register the trainers, each given by a function that imports it."""
     for name, imported in algorithms.items():
         registry.register_trainable(name, imported())
+
+
+def load_preprocessors(preprocessors):
+    """Register the preprocessors of observations, each a class."""
+    for name, preprocessor in preprocessors.items():
+        ModelCatalog.register_custom_preprocessor(name, preprocessor)

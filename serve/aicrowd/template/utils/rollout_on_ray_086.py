@@ -1,6 +1,6 @@
-"""Runs the starter kit's rollout.py on the Ray that it pins.
+"""Runs rollout.py, ours or the one that the grader puts in its place, on the Ray that the starter kit pins.
 
-It looks for `ray.rllib.utils.space_utils`, which Ray 0.8.6 has at another place; the file itself may not be edited.
+The grader's looks for `ray.rllib.utils.space_utils`, which Ray 0.8.6 has at another place; the file itself may not be edited.
 """
 
 import runpy

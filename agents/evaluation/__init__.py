@@ -1,0 +1,27 @@
+"""Measures agents: many games at once on the engine, games over HTTP, and the protocol of Procgen."""
+
+from agents.evaluation.battlesnake import (
+    NOBODY,
+    STANDARD_OPPONENTS,
+    GameResults,
+    MatchupScore,
+    evaluate,
+    opponents_text,
+    play_games,
+    score,
+    table,
+    wilson_interval,
+)
+
+__all__ = [
+    "NOBODY",
+    "STANDARD_OPPONENTS",
+    "GameResults",
+    "MatchupScore",
+    "evaluate",
+    "opponents_text",
+    "play_games",
+    "score",
+    "table",
+    "wilson_interval",
+]

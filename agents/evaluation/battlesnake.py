@@ -1,0 +1,252 @@
+"""Measures an agent by many games at once against others, with intervals that say how sure the result is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from agents.agent import Agent
+from agents.registry import make
+from envs.battlesnake.games import play_turn, start_games
+from envs.battlesnake.settings import Settings
+from envs.battlesnake.state import ALIVE, CAUSE_NAMES, State
+from envs.common.errors import ConfigError
+
+NOBODY = -1
+
+
+@dataclass(frozen=True)
+class GameResults:
+    """The results of G games among A agents. `[g, a]` is agent a in game g; a is its place in the list, not its seat."""
+
+    names: list[str]
+    winner: np.ndarray  # int16 (G,): the agent that alone survived, or NOBODY
+    capped: np.ndarray  # bool (G,): stopped by the turn limit with the game still open
+    turns: np.ndarray  # int32 (G,): turns played
+    cause: np.ndarray  # uint8 (G, A): ALIVE or the cause of death, codes of `envs.battlesnake.state`
+    killer: np.ndarray  # int16 (G, A): the agent that is blamed for the death, or NOBODY
+    death_turn: np.ndarray  # int32 (G, A): 0 for survivors
+    snake_length: np.ndarray  # int16 (G, A)
+    food_eaten: np.ndarray  # int16 (G, A)
+
+    @property
+    def wins(self) -> np.ndarray:
+        """The number of games that each agent won, int64 (A,)."""
+        return (self.winner[:, None] == np.arange(len(self.names))).sum(axis=0)
+
+    @property
+    def draws(self) -> int:
+        """The number of games without a winner: the last snakes died on the same turn, or the turn limit came first."""
+        return int((self.winner == NOBODY).sum())
+
+
+def play_games(
+    agents: Sequence[Agent],
+    *,
+    num_games: int,
+    width: int = 11,
+    height: int = 11,
+    settings: Settings | None = None,
+    seed: int = 0,
+    max_turns: int = 1000,
+) -> GameResults:
+    """Play `num_games` games among `agents`, all side by side.
+
+    In game g agent a sits in slot (a + g) mod A. So if the number of games is a multiple of A, each agent has each seat
+    equally often. A game is a function of (seed, g) and the agents. An agent that appears several times in the list is asked
+    once per turn for all its snakes. With one agent the games are played solo. Raises `ConfigError` for settings that no game
+    can have.
+    """
+    if num_games < 1 or max_turns < 1:
+        raise ConfigError(f"num_games is {num_games} and max_turns {max_turns}; both must be at least 1")
+    num_agents = len(agents)
+    chosen = settings or Settings()
+    if num_agents == 1:
+        chosen = replace(chosen, solo=True)
+    state = State(num_games, width=width, height=height, num_snakes=num_agents, settings=chosen)
+    state.seed(seed)
+    running = start_games(state)
+    seats = (np.arange(num_agents) - np.arange(num_games)[:, None]) % num_agents
+    _play(state, agents, seats, running, max_turns)
+    return _results(state, agents, seats, running)
+
+
+def _play(state: State, agents: Sequence[Agent], seats: np.ndarray, running: np.ndarray, max_turns: int) -> None:
+    """Play all games to their ends; `seats` (G, slots) holds agent numbers. `running` is left True where the cap struck."""
+    distinct = list({id(agent): agent for agent in agents}.values())
+    who = np.array([distinct.index(agent) for agent in agents])[seats]
+    moves = np.zeros(who.shape, np.int8)
+    for _ in range(max_turns):
+        to_move = running[:, None] & (state.arrays.cause == ALIVE)
+        for number, agent in enumerate(distinct):
+            boards, slots = np.nonzero(to_move & (who == number))
+            if len(boards):
+                moves[boards, slots] = agent.act_batch(state, boards, slots)
+        play_turn(state, moves, running)
+        if not running.any():
+            return
+
+
+def _results(state: State, agents: Sequence[Agent], seats: np.ndarray, running: np.ndarray) -> GameResults:
+    a = state.arrays
+    slot_of = np.argsort(seats, axis=1)
+    alive = a.cause == ALIVE
+    sole = (alive.sum(axis=1) == 1) & ~running & (not state.rules.solo)
+    survivor = np.take_along_axis(seats, alive.argmax(axis=1)[:, None], axis=1)[:, 0]
+    killer = np.where(a.killer < 0, NOBODY, np.take_along_axis(seats, np.maximum(a.killer, 0).astype(np.int64), axis=1))
+
+    def by_agent(column: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(column, slot_of, axis=1)
+
+    return GameResults(
+        names=[agent.name for agent in agents],
+        winner=np.where(sole, survivor, NOBODY).astype(np.int16),
+        capped=running.copy(),
+        turns=a.turn.copy(),
+        cause=by_agent(a.cause),
+        killer=by_agent(killer).astype(np.int16),
+        death_turn=by_agent(a.death_turn),
+        snake_length=by_agent(a.length),
+        food_eaten=by_agent(a.food_eaten),
+    )
+
+
+def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Return Wilson's score interval for a proportion (E. B. Wilson, JASA 22, 1927); (0, 1) if n is 0.
+
+    Raises `ConfigError` unless 0 <= successes <= n and 0 < confidence < 1.
+    """
+    if not 0 <= successes <= n or not 0 < confidence < 1:
+        raise ConfigError(f"no interval for {successes} successes of {n} at confidence {confidence}")
+    if n == 0:
+        return 0.0, 1.0
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    p = successes / n
+    centre = p + z * z / (2 * n)
+    spread = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+@dataclass(frozen=True)
+class MatchupScore:
+    """The results of one agent in one match-up."""
+
+    agent: str
+    opponents: list[str]
+    games: int
+    wins: int
+    draws: int
+    """The number of games without a winner, including the capped ones."""
+    capped: int
+    """The number of games that the turn limit stopped."""
+    mean_turns: float
+    mean_length: float
+    """The mean length of the agent's snake when its game ended or it died."""
+    causes: dict[str, int]
+    """How often the agent's snake died of each cause; "survived" counts the other games."""
+
+    @property
+    def win_rate(self) -> float:
+        return self.wins / self.games
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % Wilson interval of the win rate."""
+        return wilson_interval(self.wins, self.games)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as a JSON-able dict."""
+        return {**asdict(self), "win_rate": self.win_rate, "interval": list(self.interval)}
+
+
+STANDARD_OPPONENTS: tuple[tuple[str, ...], ...] = (
+    ("random",) * 3,
+    ("greedy",) * 3,
+    ("flood",) * 3,
+    ("random",),
+    ("greedy",),
+    ("flood",),
+)
+"""The groups of opponents that are met by default: each built-in opponent three times, and in a duel."""
+
+
+def evaluate(
+    agent: Agent,
+    opponents: Sequence[Sequence[str | Agent]] = STANDARD_OPPONENTS,
+    *,
+    num_games: int = 200,
+    width: int = 11,
+    height: int = 11,
+    settings: Settings | None = None,
+    seed: int = 0,
+    max_turns: int = 1000,
+    on_score: Callable[[MatchupScore], None] | None = None,
+) -> list[MatchupScore]:
+    """Play `agent` against each group of `opponents` (agents or their names), and return one score per group.
+
+    The games are those of `play_games`. `on_score` is called with each score as soon as its games are played. Raises what
+    `play_games` and `agents.make` raise.
+    """
+    made = {name: make(name) for group in opponents for name in dict.fromkeys(group) if isinstance(name, str)}
+    scores = []
+    for group in opponents:
+        others = [made[o] if isinstance(o, str) else o for o in group]
+        results = play_games(
+            [agent, *others],
+            num_games=num_games,
+            width=width,
+            height=height,
+            settings=settings,
+            seed=seed,
+            max_turns=max_turns,
+        )
+        scores.append(score(results))
+        if on_score:
+            on_score(scores[-1])
+    return scores
+
+
+def score(results: GameResults, agent: int = 0) -> MatchupScore:
+    """Return the results from the point of view of one agent, given by its place in the list."""
+    codes, counts = np.unique(results.cause[:, agent], return_counts=True)
+    return MatchupScore(
+        agent=results.names[agent],
+        opponents=[name for number, name in enumerate(results.names) if number != agent],
+        games=len(results.winner),
+        wins=int(results.wins[agent]),
+        draws=results.draws,
+        capped=int(results.capped.sum()),
+        mean_turns=float(results.turns.mean()),
+        mean_length=float(results.snake_length[:, agent].mean()),
+        causes={CAUSE_NAMES[code] or "survived": int(count) for code, count in zip(codes, counts, strict=True)},
+    )
+
+
+def table(scores: Sequence[MatchupScore]) -> str:
+    """Return the scores as lines of text, with 95 % Wilson intervals."""
+    lines = [
+        f"{'against':<22} {'games':>6} {'won':>8}  {'95 % interval':<17} {'drawn':>7} {'capped':>7} {'turns':>7} {'length':>7}"
+    ]
+    for s in scores:
+        low, high = s.interval
+        lines.append(
+            f"{opponents_text(s.opponents):<22} {s.games:>6} {s.win_rate:>8.1%}  {f'{low:.1%} to {high:.1%}':<17}"
+            f" {s.draws / s.games:>7.1%} {s.capped:>7} {s.mean_turns:>7.1f} {s.mean_length:>7.1f}"
+        )
+    return "\n".join(lines)
+
+
+def opponents_text(opponents: Sequence[str]) -> str:
+    """Return a group of opponents as text for people: "3 x flood", "nobody (solo)"."""
+    if not opponents:
+        return "nobody (solo)"
+    counted = dict.fromkeys(opponents, 0)
+    for name in opponents:
+        counted[name] += 1
+    return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in counted.items())

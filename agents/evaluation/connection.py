@@ -1,0 +1,164 @@
+"""An HTTP connection to a snake that is kept open, as engines do it.
+
+It takes one request at a time, each with its own time limit.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from envs.battlesnake.state import MOVE_NAMES
+from envs.common.errors import ConfigError
+
+MAX_ANSWER_BYTES = 64 * 1024
+_MAX_SHOWN = 60
+CALL_ERRORS = (OSError, http.client.HTTPException, ValueError)
+"""The errors in which a call can end."""
+
+
+class BadAnswerError(ValueError):
+    """No engine can use this answer. The message is a sentence that says what the answer was."""
+
+
+class AnswerTooLargeError(BadAnswerError):
+    """An answer has more than `MAX_ANSWER_BYTES`."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a request."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+    keeps_connection: bool
+    """Whether the server lets the next request use the same connection."""
+
+
+class Connection:
+    """A connection to the snake at `url`, which is opened when it is first needed.
+
+    Raises `ConfigError` if that is no HTTP URL.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            parts = urlsplit(url)
+            self._host, self._port = parts.hostname or "", parts.port
+        except ValueError as error:
+            raise ConfigError(f"{url!r} is not the URL of a snake: {error}") from error
+        if parts.scheme not in ("http", "https") or not self._host:
+            raise ConfigError(f"{url!r} is not the URL of a snake; it looks like http://127.0.0.1:8000")
+        self._kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._path = parts.path.rstrip("/")
+        self._connection: http.client.HTTPConnection | None = None
+
+    def exchange(self, method: str, path: str, body: Mapping[str, Any] | bytes | None, timeout: float) -> Answer:
+        """Send one request and return the answer, within `timeout` seconds from the first to the last byte.
+
+        If the server has closed the connection in the meantime, a new one is opened, as engines' HTTP clients do. Raises one of
+        `CALL_ERRORS`.
+        """
+        was_kept, began = self._connection is not None, time.monotonic()
+        try:
+            return self._exchange_once(method, path, body, timeout)
+        except ConnectionError:
+            left = timeout - (time.monotonic() - began)
+            if not was_kept or left <= 0:
+                raise
+        return self._exchange_once(method, path, body, left)
+
+    def _exchange_once(self, method: str, path: str, body: Mapping[str, Any] | bytes | None, timeout: float) -> Answer:
+        if self._connection is None:
+            self._connection = self._kind(self._host, self._port, timeout=timeout)
+        connection = self._connection
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout)
+        # A socket's time-out starts anew with each byte; the watchdog's doesn't.
+        watchdog = threading.Timer(timeout, self._cut, (connection,))
+        watchdog.start()
+        try:
+            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            headers = {"Content-Type": "application/json"} if data is not None else {}
+            connection.request(method, f"{self._path}/{path}", data, headers)
+            response = connection.getresponse()
+            answer = response.read(MAX_ANSWER_BYTES + 1)
+            if len(answer) > MAX_ANSWER_BYTES:
+                raise AnswerTooLargeError(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            watchdog.cancel()
+        return Answer(response.status, answer, dict(response.headers), not response.will_close)
+
+    def close(self) -> None:
+        """Close the connection. The next request opens it again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @staticmethod
+    def _cut(connection: http.client.HTTPConnection) -> None:
+        with suppress(OSError):
+            if connection.sock is not None:
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object of an answer. Raises `BadAnswerError` if the answer is none."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise BadAnswerError(f"the answer {_shown(body)} is no JSON object")
+    return found
+
+
+def read_move(answer: Mapping[str, Any]) -> int:
+    """Return the move of an answer to `/move` as a number, 0 to 3. Raises `BadAnswerError` if the answer has none."""
+    if answer.get("move") is None:
+        raise BadAnswerError('the answer has no "move"')
+    move, known = answer["move"], ", ".join(MOVE_NAMES)
+    if move in MOVE_NAMES:
+        return MOVE_NAMES.index(move)
+    if isinstance(move, str) and move.strip().lower() in MOVE_NAMES:
+        raise BadAnswerError(f"the move is {_shown(move)}, which is no move: they are written in lower case, {known}")
+    raise BadAnswerError(f"the move is {_shown(move)}, which is no move: there are {known}")
+
+
+def in_words(error: Exception) -> str:
+    """Return one of `CALL_ERRORS` as a sentence for people."""
+    if isinstance(error, BadAnswerError):
+        return str(error)
+    for kinds, told in _IN_WORDS:
+        if isinstance(error, kinds):
+            return told
+    return f"{type(error).__name__}: {error}"
+
+
+_IN_WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
+    (ConnectionRefusedError, "the connection was refused: nothing listens at this address"),
+    (socket.gaierror, "nobody knows a host of this name"),
+    (ssl.SSLCertVerificationError, "its certificate is not valid"),
+    (ssl.SSLError, "it doesn't speak HTTPS"),
+    (TimeoutError, "no answer came in time"),
+    ((ConnectionError, http.client.IncompleteRead), "the connection was closed before the answer was complete"),
+    (http.client.BadStatusLine, "the answer is not HTTP"),
+)
+
+
+def _shown(value: Any) -> str:
+    """A stranger's value, short enough to be printed."""
+    return repr(value[:_MAX_SHOWN]) if isinstance(value, str | bytes) else str(value)[:_MAX_SHOWN]

@@ -1,0 +1,182 @@
+"""How well a policy plays in any world: returns and lengths of its episodes beside those of random play, and their pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import envs
+from agents.bundle import Bundle, load
+from agents.policy import onnx_steps
+from envs.api import BatchEnv
+from envs.battlesnake.observations import OBSERVATION_TYPES
+from envs.common.errors import ConfigError
+
+GAMES_AT_ONCE = 64
+POLICY, RANDOM = "policy", "random"
+_RESAMPLES = 2000
+Decide = Callable[[BatchEnv, np.ndarray], np.ndarray]
+"""From a world as it stands, and which of its rows begin an episode, bool (R,), to actions (R,). Called once per step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldScore:
+    """Episodes of one player in one world."""
+
+    player: str
+    world: str
+    episodes: int
+    mean_return: float
+    interval: tuple[float, float]
+    """95 % interval of the mean, by bootstrap over the episodes."""
+    mean_length: float
+    """Steps."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        return asdict(self)
+
+
+def bundle_of_a_world(spec: str) -> Bundle | None:
+    """The bundle, or the run's bundle, at path `spec` if its policy plays in a world of its own.
+
+    None for everything that plays Battlesnake, which is what `agents.make` knows. Raises `BundleError` for a bad bundle.
+    """
+    if not (Path(spec).is_dir() or (spec.endswith(".zip") and Path(spec).is_file())):
+        return None
+    bundle = load(spec)
+    return None if bundle.card.observation.get("type") in OBSERVATION_TYPES else bundle
+
+
+def world_of(bundle: Bundle, **options: Any) -> BatchEnv:
+    """The world that a policy was trained in, with other `options` where they are given.
+
+    Whatever registers it must have been imported. Raises `UnknownNameError` or `ConfigError` if it can't be made here.
+    """
+    name, chosen = bundle.card.environment["name"], {**bundle.card.environment.get("options", {}), **options}
+    if name not in envs.names():
+        raise ConfigError(
+            f"{bundle.path} was trained in the world {name!r}, which nothing here registers. Name the module that does:"
+            f" --imports MODULE (it is {bundle.card.config.get('env', {}).get('imports') or 'unknown'} in its configuration)"
+        )
+    try:
+        return envs.make(name, **chosen)
+    except TypeError as error:
+        raise ConfigError(f"the world {name!r} can't be made with options {sorted(chosen)}: {error}") from error
+
+
+def likeliest(bundle: Bundle, *, threads: int = 1) -> Decide:
+    """The policy of a bundle: of the actions that the mask allows, the likeliest."""
+    step = onnx_steps(bundle, threads)
+
+    def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
+        logits = step(world.observations, begins)
+        return (logits if world.action_mask is None else np.where(world.action_mask, logits, -np.inf)).argmax(1)
+
+    return decide
+
+
+def at_random(seed: int) -> Decide:
+    """Each of the actions that the mask allows with the same probability."""
+    generator = np.random.default_rng(seed)
+
+    def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
+        shares = generator.random((world.num_envs, int(world.single_action_space.n)))
+        return (shares if world.action_mask is None else np.where(world.action_mask, shares, -1)).argmax(1)
+
+    return decide
+
+
+def play(world: BatchEnv, decide: Decide, episodes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns float64 (E,) and lengths int64 (E,) of `episodes` episodes, rounded up to the same number for each row.
+
+    As many of each row, because short episodes would be too many among the first that end.
+    """
+    per_row = -(-episodes // world.num_envs)
+    ended, begins = np.zeros(world.num_envs, np.int64), np.ones(world.num_envs, np.bool_)
+    returns: list[float] = []
+    lengths: list[int] = []
+    world.restart(seed)
+    world.drain_episodes()
+    while (ended < per_row).any():
+        world.advance(decide(world, begins))
+        begins = world.terminated | world.truncated
+        columns = world.drain_episodes()
+        for row, episode_return, length in zip(columns["row"], columns["return"], columns["length"], strict=True):
+            ended[row] += 1
+            if ended[row] <= per_row:
+                returns.append(float(episode_return))
+                lengths.append(int(length))
+    return np.array(returns), np.array(lengths)
+
+
+def evaluate(bundle: Bundle, *, episodes: int = 200, seed: int = 0, threads: int = 1) -> list[WorldScore]:
+    """The policy of a bundle, and random play, over `episodes` episodes of the world that it was trained in.
+
+    Both meet the same games. Raises `BundleError`, and as `world_of` does.
+    """
+    scores = []
+    for player, decide in ((POLICY, likeliest(bundle, threads=threads)), (RANDOM, at_random(seed))):
+        world = world_of(bundle, num_games=min(episodes, GAMES_AT_ONCE))
+        try:
+            returns, lengths = play(world, decide, episodes, seed)
+        finally:
+            world.close()
+        scores.append(
+            WorldScore(
+                player=player,
+                world=bundle.card.environment["name"],
+                episodes=len(returns),
+                mean_return=float(returns.mean()),
+                interval=_interval(returns),
+                mean_length=float(lengths.mean()),
+            )
+        )
+    return scores
+
+
+def _interval(returns: np.ndarray) -> tuple[float, float]:
+    drawn = np.random.default_rng(0).integers(len(returns), size=(_RESAMPLES, len(returns)))
+    low, high = np.quantile(returns[drawn].mean(1), (0.025, 0.975)).tolist()
+    return low, high
+
+
+def table(scores: Sequence[WorldScore]) -> str:
+    """The scores in columns."""
+    lines = [f"{'player':8} {'world':20} {'episodes':>8} {'return':>8}  {'95 % interval':17} {'length':>7}"]
+    for score in scores:
+        interval = f"{score.interval[0]:.3f} … {score.interval[1]:.3f}"
+        who = f"{score.player:8} {score.world:20} {score.episodes:8}"
+        lines.append(f"{who} {score.mean_return:8.3f}  {interval:17} {score.mean_length:7.1f}")
+    return "\n".join(lines)
+
+
+class Episode:
+    """An episode of the first row of `world`, played while its pictures are taken; `most_steps` cut it off.
+
+    Afterwards `episode_return` and `length` say what came of it, and `ended` whether it came to its end.
+    """
+
+    def __init__(self, world: BatchEnv, decide: Decide, *, seed: int, most_steps: int = 1000) -> None:
+        self.world, self._decide, self._seed, self._most_steps = world, decide, seed, most_steps
+        self.episode_return, self.length, self.ended = 0.0, 0, False
+
+    def pictures(self) -> Iterator[np.ndarray]:
+        """uint8 (H, W, 3) before each step, as `BatchEnv.picture` has it."""
+        world, begins = self.world, np.ones(self.world.num_envs, np.bool_)
+        world.restart(self._seed)
+        while not self.ended and self.length < self._most_steps:
+            yield world.picture()
+            world.advance(self._decide(world, begins))
+            begins = world.terminated | world.truncated
+            self.episode_return += float(world.rewards[0])
+            self.length += 1
+            self.ended = bool(begins[0])
+
+    def __str__(self) -> str:
+        how = "" if self.ended else ", then it was cut off"
+        return f"return {self.episode_return:g} after {self.length} steps{how}"

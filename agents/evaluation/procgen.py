@@ -1,0 +1,239 @@
+"""Measures how well policies play Procgen, on the levels that they were trained on and on others, beside the random agent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+import envs
+from agents.bundle import Bundle, load
+from agents.card import BundleError
+from agents.evaluation.procgen_aggregates import AggregateEstimate, aggregates, mean_interval
+from agents.evaluation.procgen_episodes import Decide, Episode, play
+from agents.policy import onnx_steps
+from envs.common.errors import ConfigError, UnknownNameError
+from envs.procgen import Levels, require_disjoint
+from envs.procgen.levels import NUM_SEEDS
+from envs.procgen.scores import PPO, normalised
+
+GAMES_AT_ONCE = 64
+POLICY, RANDOM = "policy", "random"
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodesScore:
+    """The results of one player on one set of levels."""
+
+    player: str
+    game: str
+    split: str
+    """What was asked for: "train", "test", or the levels themselves."""
+    levels: str
+    """The levels that this means for this policy."""
+    episodes: int
+    mean_return: float
+    interval: tuple[float, float]
+    """The 95 % interval of the mean return, by bootstrap over the episodes."""
+    normalised: float | None
+    """The normalised mean return; None in modes without constants."""
+    mean_length: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """The episodes of one player, and the world in which they can be played again."""
+
+    score: EpisodesScore
+    episodes: list[Episode]
+    world: str
+    """The world's name, as `envs.make` knows it."""
+    options: dict[str, Any]
+
+
+def is_procgen(card: Any) -> bool:
+    """Whether a bundle's card is that of a policy for Procgen."""
+    return str(card.environment["name"]).startswith("procgen/")
+
+
+def evaluate(
+    paths: Sequence[str],
+    *,
+    levels: str = "test",
+    episodes: int = 200,
+    seed: int = 0,
+    greedy: bool = False,
+    threads: int = 1,
+    say: Callable[[str], None] | None = None,
+) -> list[Played]:
+    """Measure the policies of the bundles at `paths`, and in each of their worlds the random agent once.
+
+    `levels` is "train" (those of training), "test" (all others), or anything that `Levels.parse` reads; several are separated
+    by commas. Actions are drawn from the policy, as the benchmark does. With `greedy`, and always for Q networks, the
+    likeliest is taken. `episodes` is rounded up, so that each of up to 64 games at once plays equally many. `say` is called
+    with a line about every ten seconds. Raises `BundleError` or `ConfigError`.
+    """
+    bundles = [_load(path) for path in paths]
+    splits = [split.strip() for split in levels.split(",")]
+    # All that can be wrong is found before anything is played.
+    worlds = {(k, split): _options(bundle, split, episodes) for k, bundle in enumerate(bundles) for split in splits}
+    played: list[Played] = []
+    for (k, split), options in worlds.items():
+        name, generator = bundles[k].card.environment["name"], np.random.default_rng(seed)
+        known = any((one.world, one.options, one.score.player) == (name, options, RANDOM) for one in played)
+        for player, decide in _players(bundles[k], generator, greedy=greedy, threads=threads).items():
+            if player != RANDOM or not known:
+                count = _count(say, f"{player} on {name}, levels {options['levels']}")
+                played.append(_play(player, name, split, options, decide, episodes, seed, count))
+    return played
+
+
+def _load(path: str) -> Bundle:
+    bundle = load(path)
+    if not is_procgen(bundle.card):
+        raise BundleError(f"{path} was trained in {bundle.card.environment['name']!r}, not in Procgen; leave --levels away")
+    return bundle
+
+
+def _options(bundle: Bundle, split: str, episodes: int) -> dict[str, Any]:
+    """Those of the world that the policy is measured in."""
+    options = bundle.card.environment["options"]
+    levels = chosen_levels(split, str(options.get("levels", "all")))
+    return {**options, "num_games": min(episodes, GAMES_AT_ONCE), "levels": levels}
+
+
+def _players(bundle: Bundle, generator: np.random.Generator, *, greedy: bool, threads: int) -> dict[str, Decide]:
+    step = onnx_steps(bundle, threads)
+    # Q values are no logits: the policy that was learned takes the highest.
+    greedy = greedy or bundle.card.network["name"] == "q-network"
+
+    def decide(observations: np.ndarray, begins: np.ndarray) -> np.ndarray:
+        logits = step(observations, begins)
+        # An exponential race (Gumbel's trick) draws by the softmax of the logits.
+        return (logits if greedy else logits + generator.gumbel(size=logits.shape)).argmax(1)
+
+    def guess(observations: np.ndarray, begins: np.ndarray) -> np.ndarray:
+        return generator.integers(bundle.card.action["num_actions"], size=len(observations))
+
+    return {POLICY: decide, RANDOM: guess}
+
+
+def _count(say: Callable[[str], None] | None, what: str) -> Callable[[int, int], None] | None:
+    """Something that hears how many episodes have ended, and says it now and then; nothing without `say`."""
+    if say is None:
+        return None
+    last_line = float("-inf")
+
+    def count(ended: int, episodes: int) -> None:
+        nonlocal last_line
+        if time.monotonic() - last_line >= _SECONDS_BETWEEN_LINES:
+            last_line = time.monotonic()
+            say(f"{what}: {ended} of {episodes} episodes …")
+
+    return count
+
+
+def _play(
+    player: str,
+    name: str,
+    split: str,
+    options: dict[str, Any],
+    decide: Decide,
+    episodes: int,
+    seed: int,
+    on_step: Callable[[int, int], None] | None,
+) -> Played:
+    world = envs.make(name, **options)
+    try:
+        played = play(world, decide, episodes, seed, on_step)
+    finally:
+        world.close()
+    mode = str(options.get("distribution_mode", "hard"))
+    returns = np.array([episode.episode_return for episode in played])
+    game = name.removeprefix("procgen/")
+    score = EpisodesScore(
+        player=player,
+        game=game,
+        split=split,
+        levels=str(options["levels"]),
+        episodes=len(played),
+        mean_return=float(returns.mean()),
+        interval=mean_interval(returns),
+        normalised=worth(float(returns.mean()), game, mode),
+        mean_length=float(np.mean([episode.length for episode in played])),
+    )
+    return Played(score=score, episodes=played, world=name, options=options)
+
+
+def worth(mean_return: float, game: str, mode: str) -> float | None:
+    """Return the normalised score of a mean return; None where there are no constants."""
+    try:
+        return float(normalised(mean_return, game, mode))
+    except (ConfigError, UnknownNameError):
+        return None
+
+
+def chosen_levels(levels: str, trained: str) -> str:
+    """Return the levels that "train" or "test" mean, given those of training. Raises `ConfigError` if none are left to test."""
+    if levels == "train":
+        return trained
+    if levels != "test":
+        if levels != "all" and Levels.parse(levels) != Levels.parse(trained):
+            require_disjoint(trained, levels)
+        return levels
+    start, num = Levels.parse(trained)
+    if start + num == NUM_SEEDS:
+        raise ConfigError(f"it was trained on levels {trained!r}, and none are left to test on; try --levels all")
+    unseen = f"test:{start + num}"
+    require_disjoint(trained, unseen)
+    return unseen
+
+
+def score_matrix(scores: Iterable[EpisodesScore]) -> np.ndarray | None:
+    """Return the normalised scores of the policies among `scores`, float64 (runs, games).
+
+    Returns None if a game has fewer runs than another, or if a score can't be normalised.
+    """
+    by_game: dict[str, list[float | None]] = {}
+    for score in scores:
+        if score.player == POLICY:
+            by_game.setdefault(score.game, []).append(score.normalised)
+    runs = list(by_game.values())
+    if not runs or len({len(own) for own in runs}) > 1 or any(None in own for own in runs):
+        return None
+    return np.array(runs, np.float64).T
+
+
+def aggregates_by_split(scores: Sequence[EpisodesScore]) -> dict[str, list[AggregateEstimate]]:
+    """Return the `aggregates` of the policies for each split on which several comparable ones were measured."""
+    matrices = {split: score_matrix(s for s in scores if s.split == split) for split in dict.fromkeys(s.split for s in scores)}
+    return {split: aggregates(matrix) for split, matrix in matrices.items() if matrix is not None and matrix.size > 1}
+
+
+def table(scores: Sequence[EpisodesScore]) -> str:
+    """Return the scores as lines of text, with those of OpenAI's PPO."""
+    lines = [
+        f"{'player':8} {'game':10} {'levels':16} {'episodes':>8} {'return':>7}  {'95 % interval':15} {'norm.':>6} {'length':>7}"
+    ]
+    for score in scores:
+        interval = f"{score.interval[0]:.2f} … {score.interval[1]:.2f}"
+        worth = "-" if score.normalised is None else f"{score.normalised:.2f}"
+        lines.append(
+            f"{score.player:8} {score.game:10} {score.levels:16} {score.episodes:8} {score.mean_return:7.2f}  {interval:15}"
+            f" {worth:>6} {score.mean_length:7.1f}"
+        )
+    for game in dict.fromkeys(score.game for score in scores):
+        reached = PPO[game].unseen_25m
+        lines.append(f"OpenAI's PPO after 25 M steps on 200 levels of {game}, easy, unseen levels: {reached}")
+    for split, estimates in aggregates_by_split(scores).items():
+        for estimate in estimates:
+            low, high = estimate.interval
+            lines.append(f"{split}: {estimate.name} of the normalised scores {estimate.value:.3f} ({low:.3f} … {high:.3f})")
+    return "\n".join(lines)

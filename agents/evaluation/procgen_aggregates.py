@@ -1,0 +1,79 @@
+"""Means, aggregates and performance profiles with 95 % intervals (Agarwal et al. 2021, arXiv 2108.13264), by rliable.
+
+Importing it without rliable raises `MissingDependencyError`: before anything is played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from envs.common.errors import MissingDependencyError, pip_install
+
+try:
+    from rliable.library import create_performance_profile, get_interval_estimates
+    from rliable.metrics import aggregate_iqm, aggregate_mean, aggregate_optimality_gap
+except ImportError as error:
+    install = pip_install("procsnake[procgen]")
+    raise MissingDependencyError("rliable", feature="an interval of Procgen scores", install=install) from error
+
+_AGGREGATES: dict[str, Callable[[np.ndarray], float]] = {
+    "interquartile mean": aggregate_iqm,
+    "mean": aggregate_mean,
+    "optimality gap": aggregate_optimality_gap,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregateEstimate:
+    """A figure over several runs, with its 95 % interval."""
+
+    name: str
+    value: float
+    interval: tuple[float, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def aggregates(scores: np.ndarray) -> list[AggregateEstimate]:
+    """Return the aggregates of normalised scores (runs, games). The stratified bootstrap draws runs within each game."""
+    values, (low, high) = _estimate(scores, lambda sample: np.array([figure(sample) for figure in _AGGREGATES.values()]))
+    return [
+        AggregateEstimate(name=name, value=float(values[k]), interval=(float(low[k]), float(high[k])))
+        for k, name in enumerate(_AGGREGATES)
+    ]
+
+
+def mean_interval(returns: np.ndarray) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of returns (episodes,), by the plain bootstrap."""
+    _, (low, high) = _estimate(returns[:, None], lambda sample: np.array([sample.mean()]))
+    return float(low[0]), float(high[0])
+
+
+def performance_profile(scores: np.ndarray, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the share of scores (runs, games) above each threshold (T,), and the ends of its interval, each float64 (T,)."""
+    with _seeded():
+        shares, bands = create_performance_profile({"": scores}, thresholds, reps=500)
+    return shares[""], *bands[""]
+
+
+def _estimate(scores: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    with _seeded():
+        values, intervals = get_interval_estimates({"": scores}, statistic, reps=2000)
+    return values[""], intervals[""]
+
+
+@contextmanager
+def _seeded() -> Iterator[None]:
+    """rliable draws from NumPy's global generator, whatever `random_state` it is given; others' draws stay as they were."""
+    before = np.random.get_state()
+    np.random.seed(0)
+    try:
+        yield
+    finally:
+        np.random.set_state(before)

@@ -1,0 +1,103 @@
+"""Keeps the results of an evaluation on Battlesnake in the run's folder, as `evaluation.json`, which the run's report reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.bundle import CARD, MAX_FILE_BYTES
+from agents.evaluation import MatchupScore
+from agents.evaluation.episodes import WorldScore
+from envs.common.bounded import parse_json, read_text
+from envs.common.command_line import write_whole
+
+RECORD = "evaluation.json"
+MAX_BYTES = 1 << 20
+STANDARD_BOARD = {"width": 11, "height": 11, "ruleset": "standard", "map": "standard"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationRecord:
+    """The results of one policy against one group of opponents after another."""
+
+    policy: str
+    """SHA-256 of the bundle's `policy.onnx`."""
+    games: int
+    """Games against each group."""
+    scores: Sequence[MatchupScore]
+    board: dict[str, Any]
+    """`width`, `height`, `ruleset`, `map`."""
+
+    def write(self, run: Path) -> Path:
+        """Write it into the run's folder and return its path."""
+        key = {"policy": self.policy, "games": self.games}
+        data = {"key": key, "board": self.board, "scores": [asdict(score) for score in self.scores]}
+        write_whole(run / RECORD, json.dumps(data, indent=2) + "\n")
+        return run / RECORD
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodesRecord:
+    """Episodes of one policy in another world than Battlesnake, beside random play; in the same file."""
+
+    policy: str
+    """SHA-256 of the bundle's `policy.onnx`."""
+    scores: Sequence[WorldScore]
+
+    def write(self, run: Path) -> Path:
+        """Write it into the run's folder. Returns the path of the file."""
+        data = {"key": {"policy": self.policy}, "episodes": [asdict(score) for score in self.scores]}
+        write_whole(run / RECORD, json.dumps(data, indent=2) + "\n")
+        return run / RECORD
+
+
+def read_episodes(run: Path) -> EpisodesRecord | None:
+    """Return the run's record of episodes if it is of the policy that the run exported last.
+
+    None if there is none, if it is one of games against opponents, or if it can't be read.
+    """
+    try:
+        data = parse_json(read_text(run / RECORD, MAX_BYTES))
+        scores = [_world_score(**score) for score in data["episodes"]]
+        record = EpisodesRecord(policy=str(data["key"]["policy"]), scores=scores)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return record if record.policy == policy_of(run) else None
+
+
+def _world_score(
+    *, player: str, world: str, episodes: float, mean_length: float, mean_return: float, interval: Any
+) -> WorldScore:
+    """The score with values of the right types. Raises `ValueError` or `TypeError` if one can't be."""
+    low, high = map(float, interval)
+    return WorldScore(
+        player=str(player),
+        world=str(world),
+        episodes=int(episodes),
+        mean_return=float(mean_return),
+        interval=(low, high),
+        mean_length=float(mean_length),
+    )
+
+
+def policy_of(run: Path) -> str | None:
+    """Return the SHA-256 of the policy that the run in folder `run` has exported; None if there is none."""
+    try:
+        return str(parse_json(read_text(run / "bundle" / CARD, MAX_FILE_BYTES[CARD]))["files"]["policy.onnx"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def read_record(run: Path) -> EvaluationRecord | None:
+    """Return the run's record if it is of the policy that the run exported last; None if there is none or it can't be read."""
+    try:
+        data = parse_json(read_text(run / RECORD, MAX_BYTES))
+        scores = [MatchupScore(**score) for score in data["scores"]]
+        key, board = data["key"], {**STANDARD_BOARD, **data.get("board", {})}
+        record = EvaluationRecord(policy=str(key["policy"]), games=int(key["games"]), scores=scores, board=board)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return record if record.policy == policy_of(run) else None

@@ -1,0 +1,237 @@
+"""Runs a bundle's network in TensorFlow: it knows the ONNX operators that policies consist of."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.card import BundleError
+
+
+def load_graph(content: bytes) -> Any:
+    """Read an ONNX file as an `onnx.ModelProto`, and work out its constants. Raises `BundleError` if it can't be read."""
+    import onnx
+    import onnxruntime
+
+    with tempfile.TemporaryDirectory() as folder:
+        simplified = Path(folder, "simplified.onnx")
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        options.optimized_model_filepath, options.log_severity_level = str(simplified), 3
+        try:
+            onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise BundleError(f"onnxruntime can't run policy.onnx: {error}") from error
+        return onnx.load(simplified)
+
+
+def make_module(model: Any) -> Any:
+    """Make a `tf.Module` with `run(observations) -> {output: tensor}`.
+
+    Raises `BundleError` for operators that it doesn't know.
+    """
+    import tensorflow as tf
+
+    graph = model.graph
+
+    class Network(tf.Module):
+        """The graph; its large constants are variables."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.constants = _constants(graph)
+
+        def run(self, observations: tf.Tensor) -> dict[str, tf.Tensor]:
+            values = {"": None, graph.input[0].name: observations, **self.constants}
+            _run(graph.node, values)
+            return {output.name: tf.identity(values[output.name], name=output.name) for output in graph.output}
+
+    return Network()
+
+
+def _constants(graph: Any) -> dict[str, Any]:
+    import onnx
+
+    return {item.name: _kept(onnx.numpy_helper.to_array(item)) for item in graph.initializer}
+
+
+def _run(nodes: Iterable[Any], values: dict[str, Any]) -> None:
+    """Add the nodes' outputs to `values`, which are arrays where they hang on fixed shapes alone, otherwise tensors."""
+    import onnx
+
+    for node in nodes:
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        if node.op_type == "If":
+            branch = attributes["then_branch" if bool(np.asarray(values[node.input[0]])) else "else_branch"]
+            values.update(_constants(branch))
+            _run(branch.node, values)
+            values[node.output[0]] = values[branch.output[0].name]
+        elif node.op_type in _OPERATORS:
+            values[node.output[0]] = _OPERATORS[node.op_type](attributes, *[values[name] for name in node.input])
+        else:
+            raise BundleError(f"the network has the ONNX operator {node.op_type}, which can't be exported to TensorFlow yet")
+
+
+def _kept(array: np.ndarray) -> Any:
+    import tensorflow as tf
+
+    return tf.Variable(array, trainable=False) if array.dtype == np.float32 and array.ndim else array
+
+
+def _numbers(values: Any) -> list[int]:
+    return [int(value) for value in np.asarray(values).reshape(-1)]
+
+
+def _conv(attributes: dict[str, Any], planes: Any, weights: Any, bias: Any = None) -> Any:
+    import tensorflow as tf
+
+    rows = tf.transpose(planes, (0, 2, 3, 1))
+    filters, strides = tf.transpose(weights, (2, 3, 1, 0)), attributes.get("strides", [1, 1])
+    out = tf.nn.conv2d(tf.pad(rows, _padding(attributes)), filters, strides, "VALID", dilations=attributes.get("dilations"))
+    return tf.transpose(out if bias is None else out + bias, (0, 3, 1, 2))
+
+
+def _max_pool(attributes: dict[str, Any], planes: Any) -> Any:
+    import tensorflow as tf
+
+    rows = tf.pad(tf.transpose(planes, (0, 2, 3, 1)), _padding(attributes), constant_values=planes.dtype.min)
+    return tf.transpose(tf.nn.max_pool2d(rows, attributes["kernel_shape"], attributes["strides"], "VALID"), (0, 3, 1, 2))
+
+
+def _padding(attributes: dict[str, Any]) -> list[list[int]]:
+    top, left, bottom, right = attributes.get("pads", [0] * 4)
+    return [[0, 0], [top, bottom], [left, right], [0, 0]]
+
+
+def _gemm(attributes: dict[str, Any], left: Any, right: Any, bias: Any = None) -> Any:
+    import tensorflow as tf
+
+    turned = {"transpose_a": bool(attributes.get("transA")), "transpose_b": bool(attributes.get("transB"))}
+    product = attributes.get("alpha", 1.0) * tf.linalg.matmul(left, right, **turned)
+    return product if bias is None else product + attributes.get("beta", 1.0) * bias
+
+
+def _reduce(name: str) -> Callable[..., Any]:
+    def reduce(attributes: dict[str, Any], values: Any, axes: Any = None) -> Any:
+        import tensorflow as tf
+
+        over = attributes["axes"] if axes is None else _numbers(axes)
+        return getattr(tf, name)(values, over, keepdims=bool(attributes.get("keepdims", 1)))
+
+    return reduce
+
+
+def _flatten(attributes: dict[str, Any], values: Any) -> Any:
+    import tensorflow as tf
+
+    if attributes.get("axis", 1) != 1:
+        raise BundleError("the network flattens more than one axis into the batch, which can't be exported to TensorFlow yet")
+    return tf.reshape(values, (-1, int(np.prod(values.shape[1:]))))
+
+
+def _reshape(attributes: dict[str, Any], values: Any, shape: Any) -> Any:
+    import tensorflow as tf
+
+    wanted = _numbers(shape)
+    return tf.reshape(values, [tf.shape(values)[place] if size == 0 else size for place, size in enumerate(wanted)])
+
+
+def _squeeze(attributes: dict[str, Any], values: Any, axes: Any = None) -> Any:
+    import tensorflow as tf
+
+    return tf.squeeze(values, None if axes is None else _numbers(axes))
+
+
+def _unsqueeze(attributes: dict[str, Any], values: Any, axes: Any) -> Any:
+    import tensorflow as tf
+
+    for axis in sorted(_numbers(axes)):
+        values = tf.expand_dims(values, axis)
+    return values
+
+
+def _slice(attributes: dict[str, Any], values: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+    begins, stops = _numbers(starts), _numbers(ends)
+    places = range(len(begins)) if axes is None else _numbers(axes)
+    paces = [1] * len(begins) if steps is None else _numbers(steps)
+    index = [slice(None)] * len(values.shape)
+    for place, begin, stop, pace in zip(places, begins, stops, paces, strict=True):
+        index[place] = slice(begin, stop if abs(stop) < 1 << 31 else None, pace)
+    return values[tuple(index)]
+
+
+def _cast(attributes: dict[str, Any], values: Any) -> Any:
+    import onnx
+    import tensorflow as tf
+
+    return tf.cast(values, onnx.helper.tensor_dtype_to_np_dtype(attributes["to"]))
+
+
+def _constant(attributes: dict[str, Any]) -> np.ndarray:
+    import onnx
+
+    return onnx.numpy_helper.to_array(attributes["value"])
+
+
+def _shape(attributes: dict[str, Any], values: Any) -> np.ndarray:
+    """-1 where it isn't fixed."""
+    return np.array([-1 if size is None else size for size in values.shape])
+
+
+def _gather(attributes: dict[str, Any], values: Any, places: Any) -> Any:
+    import tensorflow as tf
+
+    axis = attributes.get("axis", 0)
+    return values.take(places, axis) if isinstance(values, np.ndarray) else tf.gather(values, places, axis=axis)
+
+
+def _equal(attributes: dict[str, Any], left: Any, right: Any) -> np.ndarray:
+    return np.equal(left, right)
+
+
+def _plainly(name: str) -> Callable[..., Any]:
+    def call(attributes: dict[str, Any], *values: Any) -> Any:
+        import tensorflow as tf
+
+        return getattr(tf, name)(*values)
+
+    return call
+
+
+def _soft_max(attributes: dict[str, Any], values: Any) -> Any:
+    import tensorflow as tf
+
+    return tf.nn.softmax(values, attributes.get("axis", -1))
+
+
+def _transpose(attributes: dict[str, Any], values: Any) -> Any:
+    import tensorflow as tf
+
+    return tf.transpose(values, attributes["perm"])
+
+
+def _concat(attributes: dict[str, Any], *values: Any) -> Any:
+    import tensorflow as tf
+
+    return tf.concat(values, attributes["axis"])
+
+
+def _relu(attributes: dict[str, Any], values: Any) -> Any:
+    import tensorflow as tf
+
+    return tf.nn.relu(values)
+
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "Add": _plainly("add"), "Cast": _cast, "Concat": _concat, "Constant": _constant, "Conv": _conv, "Equal": _equal,
+    "Flatten": _flatten, "Gather": _gather, "Gemm": _gemm, "Identity": _plainly("identity"), "MatMul": _plainly("matmul"),
+    "MaxPool": _max_pool, "Mul": _plainly("multiply"), "ReduceMax": _reduce("reduce_max"),
+    "ReduceMean": _reduce("reduce_mean"), "ReduceSum": _reduce("reduce_sum"), "Relu": _relu, "Reshape": _reshape,
+    "Shape": _shape, "Slice": _slice, "Softmax": _soft_max, "Squeeze": _squeeze, "Sub": _plainly("subtract"),
+    "Transpose": _transpose, "Unsqueeze": _unsqueeze,
+}  # fmt: skip
+"""From ONNX's attributes and inputs to the output, as opset 17 defines them."""

@@ -1,0 +1,165 @@
+"""The command `procsnake export savedmodel`.
+
+It writes a policy for TensorFlow Serving, and compares its answers with the bundle's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents import bundle as bundles
+from agents.bundle import Bundle, BundleError
+from agents.export.onnx_to_tensorflow import load_graph, make_module
+from agents.policy import Forward, onnx_forward
+from envs.common.command_line import add_json, at_least, print_json, progress_on_stderr, write_whole
+from envs.common.errors import MissingDependencyError, UnknownNameError, pip_install
+
+SAVEDMODEL_HELP = """\
+OUT/1 is the model (TensorFlow Serving: --model_base_path=OUT), OUT/parity.json how alike it and the bundle answer,
+OUT/card.json what it sees and does. Signature serving_default: observations [batch, …] → logits [batch, actions] and
+values [batch].
+
+examples:
+  procsnake export savedmodel runs/battlesnake-ppo-… --out served
+"""
+VERSION, PARITY = "1", "parity.json"
+CLEAR_GAP, MOST_DIFFERENCE = 2e-4, 1e-3
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How far the answers of onnxruntime and TensorFlow agree."""
+
+    states: int
+    """The number of observations that were compared."""
+    clear: int
+    """How many have a best action that leads by more than `CLEAR_GAP`."""
+    same_action: int
+    """How many of the clear ones get the same action from both."""
+    largest_difference: float
+    """The largest difference of any logit or value; relative where they are above 1."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the action is the same wherever it is clear, and no figures differ by more than `MOST_DIFFERENCE`."""
+        return self.same_action == self.clear and self.largest_difference <= MOST_DIFFERENCE
+
+
+def add_savedmodel(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("policy", metavar="RUN", help="run folder, policy bundle, or a champion's name")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write; an older export is replaced")
+    parser.add_argument("--states", type=at_least(1), default=1000, help="observations to compare (default: %(default)s)")
+    add_json(parser)
+
+
+def run_savedmodel(options: argparse.Namespace) -> int:
+    """Run `procsnake export savedmodel`. Returns the exit code."""
+    with progress_on_stderr(options):
+        parity = export_savedmodel(bundles.load(options.policy), options.out, states=options.states)
+    model = Path(options.out) / VERSION
+    if options.json:
+        print_json({"model": model, **asdict(parity), "holds": parity.holds})
+        return 0
+    print(f"written: {model}")
+    print(f"same action on {parity.same_action} of {parity.clear} clear states of {parity.states};", end=" ")
+    print(f"largest difference {parity.largest_difference:.2g}")
+    return 0
+
+
+def export_savedmodel(bundle: Bundle, out: str | os.PathLike[str], *, states: int = 1000, seed: int = 0) -> Parity:
+    """Write the bundle's network as a SavedModel below `out`, and compare the two on `states` observations of its own world.
+
+    Raises `MissingDependencyError` without TensorFlow, and `BundleError` if the network has no counterpart there, if the
+    folder holds something else, or if the answers differ. In the last case only `parity.json` is left.
+    """
+    tf = _tensorflow()
+    target = Path(out)
+    if target.exists() and any(target.iterdir()) and not (target / PARITY).is_file():
+        raise BundleError(f"{target} holds something else than an export, so it is not replaced. Choose another folder")
+    module, part = make_module(load_graph(bundle.onnx)), target / f".{VERSION}.part"
+    card = bundle.card
+    seen = tf.TensorSpec((None, *card.observation_shape), card.observation_dtype, name="observations")
+    served = tf.function(module.run, input_signature=[seen], autograph=False)
+    try:
+        shutil.rmtree(target / VERSION, ignore_errors=True)
+        target.mkdir(parents=True, exist_ok=True)
+        tf.saved_model.save(module, str(part), signatures={"serving_default": served})
+        parity = compare(bundle, savedmodel_forward(part), observations_of(bundle, states, seed))
+        write_whole(target / PARITY, json.dumps({**asdict(parity), "holds": parity.holds}, indent=2) + "\n")
+        write_whole(target / bundles.CARD, card.to_json())
+        if parity.holds:
+            os.replace(part, target / VERSION)
+    except OSError as error:
+        raise BundleError(f"{target} can't be written: {error.strerror or error}. Choose another place") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    if not parity.holds:
+        raise BundleError(f"TensorFlow answers differently than the bundle ({parity}), so no model is left; {target / PARITY}")
+    return parity
+
+
+def savedmodel_forward(path: str | os.PathLike[str]) -> Forward:
+    """Load the network of a SavedModel folder, in the form in which `agents.policy` calls networks."""
+    tf = _tensorflow()
+    loaded = tf.saved_model.load(str(path))
+    signature = loaded.signatures["serving_default"]
+
+    def forward(observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        answer = signature(observations=tf.constant(observations))
+        return answer["logits"].numpy(), answer["values"].numpy()
+
+    # The signature holds its variables weakly.
+    forward.loaded = loaded  # type: ignore[attr-defined]
+    return forward
+
+
+def compare(bundle: Bundle, forward: Forward, observations: np.ndarray) -> Parity:
+    """Compare `forward` with the bundle's own network on onnxruntime."""
+    expected, found = onnx_forward(bundle, 1)(observations), forward(observations)
+    difference = max(float((abs(a - b) / np.maximum(1.0, abs(a))).max()) for a, b in zip(expected, found, strict=True))
+    ranked = np.sort(expected[0], axis=1)
+    clear = ranked[:, -1] - ranked[:, -2] > CLEAR_GAP if ranked.shape[1] > 1 else np.ones(len(ranked), np.bool_)
+    same = expected[0].argmax(axis=1) == found[0].argmax(axis=1)
+    return Parity(len(observations), int(clear.sum()), int((same & clear).sum()), difference)
+
+
+def observations_of(bundle: Bundle, count: int, seed: int = 0) -> np.ndarray:
+    """Return `count` observations (n, …) of random play in the policy's own world, or of noise if it isn't known here."""
+    import envs
+
+    card, rng = bundle.card, np.random.default_rng(seed)
+    try:
+        world: Any = envs.make(card.environment["name"], **{**card.environment.get("options", {}), "num_games": 16})
+    except (UnknownNameError, MissingDependencyError, TypeError):
+        dtype = np.dtype(card.observation_dtype)
+        highest = 256 if dtype.itemsize == 1 else 1000
+        return rng.integers(0, min(highest, np.iinfo(dtype).max), (count, *card.observation_shape)).astype(dtype)
+    world.restart(seed)
+    seen: list[np.ndarray] = []
+    while sum(map(len, seen)) < count:
+        seen.append(world.observations[world.valid])
+        lots = rng.random((world.num_envs, card.action["num_actions"]))
+        allowed = lots if world.action_mask is None else np.where(world.action_mask, lots, -1.0)
+        world.advance(allowed.argmax(axis=1))
+    world.close()
+    return np.concatenate(seen)[:count]
+
+
+def _tensorflow() -> Any:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    try:
+        import tensorflow
+    except ImportError as error:
+        raise MissingDependencyError(
+            "tensorflow", feature="the SavedModel export", install=pip_install("procsnake[tensorflow]")
+        ) from error
+    return tensorflow

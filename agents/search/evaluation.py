@@ -1,0 +1,83 @@
+"""Evaluates a position for one snake where the search stops: an integer made of territory, lengths and hunger."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agents.search.territory import NO_FOOD, Territory, divide
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import Boards, is_alive
+
+WIN = 1_000_000
+"""A game won on the search's turn t counts WIN - t, a lost one -WIN + t. Evaluations are always far smaller."""
+SURE = WIN - 10_000
+"""Scores beyond this are proven wins or losses, not evaluations."""
+SCALE = 1500
+"""An evaluation of this much is as good as a win: `Decision.value` shows it as 1."""
+
+_FAR = 20
+
+
+class Weights(NamedTuple):
+    """The weights of the evaluation. They are plain integers, so that they can be tuned without compiling again."""
+
+    cell: int = 6  # a cell more than the others' mean that I reach first
+    hazard_cell: int = 1  # such a cell with a harmful hazard
+    length: int = 120  # an entry more than another snake, up to `length_cap`, in the mean over the others
+    length_cap: int = 5
+    cramped: int = 30  # an entry of a body that doesn't fit into its territory
+    hunger: int = 400  # health 0 instead of 100; it grows as the square
+    starving: int = 1500  # food is farther than my health lasts
+    hazard: int = 1  # health below 100 that hazards may take, on a board that has any
+    draw: int = -2000  # I die, and one of those who were to prevent my best dies with me
+
+
+@kernel
+def judge(s: Boards, r: Rules, f: Territory, w: Weights, me: int) -> int:
+    """Return the score of board 0, whose game isn't over, for the living snake `me`; larger is better. Fills `f`."""
+    divide(s, r, f, me)
+    return weigh(s, r, f, w, me)
+
+
+@kernel
+def weigh(s: Boards, r: Rules, f: Territory, w: Weights, me: int) -> int:
+    """Return the score by what `divide` wrote into `f`."""
+    score, theirs, leads, matters, others = _room(s, r, f, w, me), 0, 0, 0, 0
+    for i in range(s.cause.shape[1]):
+        if i != me and is_alive(s, 0, i):
+            theirs += _room(s, r, f, w, i)
+            lead = s.length[0, me] - s.length[0, i]
+            leads += w.length * max(-w.length_cap, min(w.length_cap, lead))
+            matters += w.length if abs(lead) < w.length_cap else 0
+            others += 1
+    if others:
+        score += (leads - theirs) // others
+        matters //= others
+    if not r.constrictor:
+        score += _prospects(s, f, w, me, matters + w.length // 4)
+    return score
+
+
+@kernel
+def _room(s: Boards, r: Rules, f: Territory, w: Weights, i: int) -> int:
+    """Territory of a snake, less what of its body doesn't fit in."""
+    score = w.cell * f.clean_area[i] + w.hazard_cell * (f.area[i] - f.clean_area[i])
+    lack = s.length[0, i] - f.area[i]
+    if lack > 0 and not r.constrictor:
+        score -= w.cramped * lack
+    if s.num_hazards[0]:
+        score += w.hazard * s.health[0, i]
+    return score
+
+
+@kernel
+def _prospects(s: Boards, f: Territory, w: Weights, me: int, growth: int) -> int:
+    """Cost of hunger, and what the next food is worth, the less the farther: always less than to have eaten it."""
+    distance, health = f.food_distance[me], s.health[0, me]
+    hunger = w.hunger * (100 - health) ** 2 // 10_000
+    if distance == NO_FOOD:
+        return -hunger - (w.starving // 2 if health < 20 else 0)
+    if distance > health:
+        return -hunger - w.starving
+    return (hunger + growth) * max(0, _FAR - distance) // (_FAR + 4) - hunger

@@ -1,0 +1,195 @@
+"""`procsnake sprt`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from agents.tournament.commands import refuse_strangers_rules
+from envs.common.command_line import (
+    Redrawn,
+    add_game_options,
+    add_json,
+    at_least,
+    game_settings,
+    kept_at,
+    make_place_for,
+    print_json,
+)
+from envs.common.errors import ConfigError
+
+SPRT_HELP = """\
+Is A stronger than B? H0 says by no more than --elo0, H1 by --elo1 or more (normalised Elo: the mean in units of one game's
+deviation). Games are played in pairs, from the same start with the same food, with seats swapped, until the likelihoods of
+H0 and H1 differ enough: no sooner, no later. If elo0 is the truth, H1 is accepted in at most alpha of all tests; if elo1 is
+the truth, H0 in at most beta. A clear difference takes dozens of pairs, 10 points some 3 000.
+
+A player is whatever `tournament` takes; NAME?option=value gives an agent options. Effort is equal by --nodes, by --time
+(milliseconds of the thread's processor time, so that a loaded machine decides nothing), or by --time with --wall. Agents that
+don't search, and snakes behind URLs, keep their own effort. Games are kept in --store as they end: the same command goes on.
+
+examples:
+  procsnake sprt new=alphabeta?near=9 alphabeta --nodes 2000              # does a wider view pay? 0 against 10
+  procsnake sprt alphabeta mcts --time 20 --elo0 0 --elo1 30
+  procsnake sprt alphabeta champion-standard --snakes 4 --nodes 2000      # one against three, all four seats
+  procsnake sprt flood greedy --write-book book.jsonl --games 1000        # 500 openings to share; then: --book book.jsonl
+  procsnake sprt                                                          # go on with the store's
+"""
+_BETWEEN_LINES_S, _BETWEEN_REDRAWS_S = 10.0, 0.5
+_BOOK_GAMES = 1000
+
+
+def add_sprt(parser: argparse.ArgumentParser) -> None:
+    """Add its options."""
+    parser.add_argument("players", nargs="*", metavar="PLAYER", help="A and B; nobody: go on with the store's")
+    parser.add_argument("--elo0", type=float, default=0.0, help="normalised Elo of A over B under H0 (default: %(default)s)")
+    parser.add_argument("--elo1", type=float, default=10.0, help="the same under H1 (default: %(default)s)")
+    parser.add_argument(
+        "--alpha", type=float, default=0.05, help="risk of accepting H1 where elo0 holds (default: %(default)s)"
+    )
+    parser.add_argument("--beta", type=float, default=0.05, help="risk of accepting H0 where elo1 holds (default: %(default)s)")
+    parser.add_argument("--nodes", type=at_least(1), help="nodes a move, for agents that count them")
+    parser.add_argument("--time", type=float, metavar="MS", help="processor time a move, for agents that search")
+    parser.add_argument("--wall", action="store_true", help="--time is wall time: load decides, and games don't repeat")
+    parser.add_argument("--snakes", type=int, default=2, help="2 to 4 a game; one is A, the rest are B (default: %(default)s)")
+    parser.add_argument("--opening-turns", type=at_least(0), default=4, help="random turns at the start (default: %(default)s)")
+    parser.add_argument("--book", metavar="FILE", help="starts from this file in their place; the test ends with it")
+    parser.add_argument("--write-book", metavar="FILE", help="write this test's openings, for --games games, and end")
+    parser.add_argument("--games", type=at_least(2), help="stop undecided after so many in all (default: never)")
+    parser.add_argument("--jobs", type=at_least(1), help="games at the same time (default: as many as cores)")
+    parser.add_argument("--per-server", type=at_least(1), default=1, help="of those, at one server (default: %(default)s)")
+    parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds for a URL's move (default: %(default)s)")
+    parser.add_argument("--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn")
+    parser.add_argument("--store", default=kept_at("sprt.db"), metavar="FILE", help="SQLite file (default: %(default)s)")
+    parser.add_argument("--report", metavar="FILE", help="HTML page (default: the store's name with .html)")
+    parser.add_argument("--trust", action="store_true", help="execute files of rules that a store of another machine names")
+    add_json(parser)
+    add_game_options(parser)
+
+
+def run_sprt(options: argparse.Namespace) -> int:
+    """`procsnake sprt`."""
+    from agents.sprt.page import verdict_in_words, write_page
+    from agents.sprt.play import play_sprt
+    from agents.sprt.settings import Sprt
+    from agents.tournament.store import Store
+    from envs.common.cores import usable_cores
+
+    if not options.players and not Path(options.store).is_file():
+        raise ConfigError(f"there is no {options.store} to go on with, and nobody to begin with. Name two players")
+    if options.write_book:
+        return _write_book(options)
+    make_place_for(options.store)
+    with Store(options.store, Sprt) as store:
+        test = _test(store, options)
+        store.games()  # a damaged file is told before anything else
+        print(f"the test is kept in {options.store}", file=sys.stderr)
+        with _Live() as live:
+            progress = play_sprt(
+                test,
+                store,
+                concurrency=options.jobs or usable_cores(),
+                per_server=options.per_server,
+                max_games=options.games,
+                on_game=live,
+            )
+    page = write_page(progress, Path(options.report) if options.report else Path(options.store).with_suffix(".html"))
+    print_json(progress.to_dict()) if options.json else print(f"{line(progress)}\n{verdict_in_words(progress)}")
+    print(f"report: {page}", file=sys.stderr)
+    return 0
+
+
+def _test(store: Any, options: argparse.Namespace) -> Any:
+    """The test that is asked for, or the store's."""
+    if options.players:
+        return _asked_for(options)
+    kept = store.load()
+    if kept is None:
+        raise ConfigError(f"{options.store} holds no test. Name two players")
+    refuse_strangers_rules(store, kept, options)
+    return kept
+
+
+def _asked_for(options: argparse.Namespace) -> Any:
+    from dataclasses import replace
+
+    from agents.sprt.openings import read_book
+    from agents.sprt.settings import Sprt
+    from agents.sprt.statistics import Hypotheses
+    from agents.tournament.settings import Player
+
+    if options.wall and options.time is None:
+        raise ConfigError("--wall says what --time is; say how long: --time MS --wall")
+    test = Sprt(
+        players=tuple(map(Player.parse, options.players)),
+        hypotheses=Hypotheses(elo0=options.elo0, elo1=options.elo1, alpha=options.alpha, beta=options.beta),
+        seats=options.snakes,
+        nodes=options.nodes,
+        cpu_ms=None if options.wall else options.time,
+        tell_deadline=options.wall,
+        timeout_ms=round(options.time) if options.wall else options.timeout,
+        opening_turns=options.opening_turns,
+        width=options.width,
+        height=options.height,
+        settings=game_settings(options),
+        seed=options.seed,
+        max_turns=options.max_turns,
+    )
+    return replace(test, book=read_book(Path(options.book), test)) if options.book else test
+
+
+def _write_book(options: argparse.Namespace) -> int:
+    from agents.sprt.openings import openings, write_book
+
+    test = _asked_for(options)
+    found = list(openings(test, max(1, (options.games or _BOOK_GAMES) // test.seats)))
+    write_book(Path(options.write_book), test, found)
+    print(f"written: {options.write_book}, {len(found)} openings", file=sys.stderr)
+    return 0
+
+
+def line(progress: Any) -> str:
+    """Where a test stands, in a line."""
+    from agents.sprt.page import estimate_in_words
+
+    hypotheses, found = progress.test.hypotheses, progress.strength()
+    low, high = hypotheses.bounds
+    ratio = f"LLR {progress.ratio:.2f} ({low:.2f} … {high:.2f}) [{hypotheses.elo0:g}, {hypotheses.elo1:g}]"
+    if found is None:
+        return f"no {'pair' if progress.test.seats == 2 else 'block'} yet · {ratio}"
+    games = progress.blocks * progress.test.seats
+    return f"games {games} · score {found.score.value:.1%} · Elo {estimate_in_words(found.elo)} · {ratio}"
+
+
+class _Live:
+    """The line while games are played: redrawn in a terminal, else told every ten seconds on stderr. A context manager."""
+
+    def __init__(self) -> None:
+        from agents.sprt.play import Pace
+
+        self._screen, self._pace, self._told = Redrawn(sys.stderr), Pace(), time.monotonic()
+
+    def __enter__(self) -> _Live:
+        self._screen.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._screen.__exit__()
+
+    def __call__(self, progress: Any) -> None:
+        self._pace.tick()
+        live = self._screen.live
+        if time.monotonic() - self._told < (_BETWEEN_REDRAWS_S if live else _BETWEEN_LINES_S):
+            return
+        self._told = time.monotonic()
+        left = self._pace.seconds(progress.games_to_go())
+        text = f"{line(progress)} · about {_duration(left or 0.0)} to go"
+        self._screen.show(text) if live else print(text, file=sys.stderr)
+
+
+def _duration(seconds: float) -> str:
+    minutes = seconds / 60
+    return f"{seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

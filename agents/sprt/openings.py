@@ -1,0 +1,144 @@
+"""Starts of games: random turns from the official start, which nobody has lost by, and books of them in a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.search.alphabeta import AlphaBeta
+from agents.search.evaluation import SURE
+from agents.sprt.settings import Opening, Sprt
+from agents.tournament.settings import derived_seed
+from envs.battlesnake.games import play_turn, start_games
+from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.state import ALIVE, State
+from envs.common.bounded import parse_json, read_text
+from envs.common.command_line import write_whole
+from envs.common.errors import ConfigError, ProcsnakeError
+
+_NODES = 500
+"""Of the search that says whether a snake is lost."""
+_ATTEMPTS = 100
+_VERSION, _MAX_BYTES, _MAX_OPENINGS = 1, 1 << 20, 10_000
+
+
+class BookError(ProcsnakeError):
+    """A file of openings that can't be read, or that is for other games."""
+
+
+@dataclass(frozen=True)
+class _Board:
+    """What games a book's openings belong to."""
+
+    seats: int
+    width: int
+    height: int
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, test: Sprt) -> _Board:
+        return cls(test.seats, test.width, test.height, asdict(test.settings))
+
+
+def opening(test: Sprt, block: int) -> Opening:
+    """How the games of a block begin: a function of the test's seed and the block, or the book's. Raises `ConfigError` if
+    random turns nearly always lose."""
+    if test.book:
+        return test.book[block]
+    for attempt in range(_ATTEMPTS):
+        seed = derived_seed(test.seed, block, attempt)
+        found = _random_opening(test, seed)
+        if found is not None:
+            return found
+    raise ConfigError(
+        f"of {_ATTEMPTS} random openings of {test.opening_turns} turns none left everybody with a chance. Ask for fewer turns"
+    )
+
+
+def _random_opening(test: Sprt, seed: int) -> Opening | None:
+    """None if somebody dies meanwhile or is lost then."""
+    random, slots = np.random.default_rng(seed), np.arange(test.seats)
+    state, running = _start(test, seed)
+    played = []
+    for _ in range(test.opening_turns):
+        safe = safe_moves(state, np.zeros_like(slots), slots)
+        played.append([int(random.choice(np.flatnonzero(row))) for row in safe])
+        play_turn(state, np.array([played[-1]], np.int8), running)
+        if not _all_play(state, running):
+            return None
+    return None if _is_lost_for_someone(state) else Opening.of(seed, played)
+
+
+def _start(test: Sprt, seed: int) -> tuple[State, np.ndarray]:
+    state = State(1, width=test.width, height=test.height, num_snakes=test.seats, settings=test.settings)
+    state.seed(seed)
+    return state, start_games(state)
+
+
+def _all_play(state: State, running: np.ndarray) -> bool:
+    return bool(running[0]) and bool((state.arrays.cause[0] == ALIVE).all())
+
+
+def _is_lost_for_someone(state: State) -> bool:
+    search = AlphaBeta(nodes=_NODES)
+    return any(search.act(state.copy(), slot).note["score"] < -SURE for slot in range(state.num_snakes))
+
+
+def write_book(path: Path, test: Sprt, openings: Sequence[Opening]) -> None:
+    """A line of JSON that says for which games, then a line per opening."""
+    head = {"procsnake_book": _VERSION, **asdict(_Board.of(test))}
+    lines = [head, *({"seed": one.seed, "moves": list(one.moves)} for one in openings)]
+    write_whole(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def read_book(path: Path, test: Sprt) -> tuple[Opening, ...]:
+    """The openings in a file of `write_book`'s. Raises `BookError` for other files, and for another game's books."""
+    try:
+        head, *lines = map(parse_json, read_text(path, _MAX_BYTES).splitlines())
+        if head["procsnake_book"] != _VERSION:
+            raise BookError(f"{path} has version {head['procsnake_book']!r}, this procsnake reads {_VERSION}")
+        board = _Board(*(head[name] for name in ("seats", "width", "height", "settings")))
+        openings = tuple(_opening(line) for line in lines[:_MAX_OPENINGS])
+    except OSError as error:
+        raise BookError(f"{path} can't be read: {error.strerror or error}") from error
+    except (ValueError, LookupError, TypeError, AttributeError, ConfigError) as error:
+        raise BookError(f"{path} is no book of openings ({error}). To write one: --write-book FILE") from error
+    other = [name for name, asked in asdict(_Board.of(test)).items() if getattr(board, name) != asked]
+    if other:
+        raise BookError(f"{path} is for games with other {', '.join(other)} than were asked for")
+    if not openings:
+        raise BookError(f"{path} has no openings")
+    for number, one in enumerate(openings, 1):
+        if not _can_be_played(test, one):
+            raise BookError(f"opening {number} of {path} doesn't leave {test.seats} snakes alive in a game that goes on")
+    return openings
+
+
+def _opening(line: Any) -> Opening:
+    moves = tuple(line["moves"])
+    if not all(isinstance(turn, str) for turn in moves):
+        raise ValueError("moves are texts")
+    return Opening(line["seed"], moves)
+
+
+def _can_be_played(test: Sprt, one: Opening) -> bool:
+    if any(len(turn) != test.seats for turn in one.moves):
+        return False
+    state, running = _start(test, one.seed)
+    return all(_all_play(*_after(state, running, turn)) for turn in one.as_array(test.seats)) and _all_play(state, running)
+
+
+def _after(state: State, running: np.ndarray, turn: np.ndarray) -> tuple[State, np.ndarray]:
+    play_turn(state, turn[None], running)
+    return state, running
+
+
+def openings(test: Sprt, count: int) -> Iterator[Opening]:
+    """Those of the first `count` blocks, or as many as the book has."""
+    for block in range(min(count, len(test.book) or count)):
+        yield opening(test, block)

@@ -1,0 +1,136 @@
+"""A sequential test as one HTML page that needs no network: verdict, ratio, strength, effort, games."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from agents.pages import Chart, Line, chart_grid, fold, html_page, lead, note, section, table
+from agents.sprt.play import Progress, points
+from agents.sprt.settings import FIRST, SECOND, Sprt
+from agents.sprt.statistics import Estimate, possible_scores
+from envs.common.command_line import write_whole
+
+_MOST_GAMES = 1000
+
+
+def effort_in_words(test: Sprt) -> str:
+    """How much the players may think."""
+    if test.nodes is not None:
+        return f"{test.nodes} nodes per move"
+    if test.cpu_ms is not None:
+        return f"{test.cpu_ms:g} ms of processor time per move"
+    return f"{test.timeout_ms} ms of wall time per move" if test.tell_deadline else "each agent's own effort"
+
+
+def verdict_in_words(progress: Progress) -> str:
+    """What the test says, in a sentence."""
+    test, h = progress.test, progress.test.hypotheses
+    first, second = test.names
+    if progress.verdict == "H1" and h.elo0 < 0:
+        return f"H1 accepted: against {second}, {first} stands at {h.elo1:+g} normalised Elo or above, not at {h.elo0:+g}."
+    if progress.verdict == "H1":
+        return f"H1 accepted: {first} is stronger than {second}, by {h.elo1:g} normalised Elo rather than {h.elo0:g}."
+    if progress.verdict == "H0":
+        return f"H0 accepted: {first} is not {h.elo1:g} normalised Elo above {second}; {h.elo0:g} or less is likelier."
+    return "Undecided: the test needs more games."
+
+
+def estimate_in_words(estimate: Estimate, digits: int = 0) -> str:
+    """+17 (-3 … +38)"""
+    value, low, high = (f"{part:+.{digits}f}" for part in (estimate.value, estimate.low, estimate.high))
+    return f"{value} ({low} … {high})"
+
+
+def write_page(progress: Progress, path: Path) -> Path:
+    """Write it; returns the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, _page(progress))
+    return path
+
+
+def _page(progress: Progress) -> str:
+    t = progress.test
+    start = f"{len(t.book)} openings of a book" if t.book else f"{t.opening_turns} random turns"
+    what = (
+        f"{' against '.join(t.names)}, {t.seats} snakes per game, {t.width}×{t.height}, ruleset {t.settings.ruleset}, map"
+        f" {t.settings.map}, seed {t.seed}, {effort_in_words(t)}, openings: {start}"
+    )
+    sections = [
+        lead("Sequential test", what),
+        section("Verdict", note(verdict_in_words(progress)), _summary(progress)),
+        section("On the way", chart_grid([_ratios(progress)])),
+        section(
+            "Blocks",
+            note("A block is one start, played once with the first player in each seat; its score is the mean of its games."),
+            _blocks(progress),
+        ),
+        section("Effort", _effort(progress)),
+        fold("Games", _games(progress)),
+    ]
+    return html_page("Sequential test", sections)
+
+
+def _summary(progress: Progress) -> str:
+    found, h = progress.strength(), progress.test.hypotheses
+    low, high = h.bounds
+    rows = [
+        ("hypotheses, normalised Elo", f"{h.elo0:g} against {h.elo1:g}"),
+        ("accepted errors", f"α {h.alpha:g}, β {h.beta:g}"),
+        ("log-likelihood ratio", f"{progress.ratio:.2f} ({low:.2f} … {high:.2f})"),
+        ("games", str(len(progress.games))),
+    ]
+    if found:
+        score = found.score
+        rows += [
+            ("score, 95 % interval", f"{score.value:.1%} ({score.low:.1%} … {score.high:.1%})"),
+            ("Elo, 95 % interval", estimate_in_words(found.elo)),
+            ("normalised Elo, 95 % interval", estimate_in_words(found.normalised_elo)),
+        ]
+    return table(rows)
+
+
+def _ratios(progress: Progress) -> Chart:
+    low, high = progress.test.hypotheses.bounds
+    games = progress.test.seats * np.arange(1.0, progress.blocks + 1)
+    ends = games[[0, -1]] if len(games) else np.zeros(0)
+    return Chart(
+        title="log-likelihood ratio",
+        x_label="games",
+        y_label="ratio",
+        lines=[
+            Line(name="ratio", x=games, y=np.array(progress.ratios, float)),
+            Line(name="H1 is accepted", x=ends, y=np.full(len(ends), high)),
+            Line(name="H0 is accepted", x=ends, y=np.full(len(ends), low)),
+        ],
+    )
+
+
+def _blocks(progress: Progress) -> str:
+    scores = possible_scores(progress.test.seats)
+    rows = [(str(score), str(number)) for score, number in zip(scores, progress.counts, strict=True) if number]
+    return table(rows, head=("score", "blocks"))
+
+
+def _effort(progress: Progress) -> str:
+    rows = []
+    for player in (FIRST, SECOND):
+        spent = progress.spent(player)
+        times = (f"{spent['cpu_ms']:.2f}", f"{spent['wall_ms']:.2f}", f"{spent['failures']:.0f}")
+        rows.append((progress.test.names[player], *times))
+    return table(rows, head=("player", "processor ms per move", "median wall ms", "failed requests"))
+
+
+def _games(progress: Progress) -> str:
+    names = progress.test.names
+    rows = [
+        (
+            f"{game.round}/{game.number}",
+            " · ".join(names[seat.player] for seat in game.seats),
+            str(points(game)),
+            str(game.turns),
+        )
+        for game in progress.games[-_MOST_GAMES:]
+    ]
+    return table(rows, head=("game", "players by seat", f"score of {names[FIRST]}", "turns"), text_columns=2)

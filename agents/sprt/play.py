@@ -1,0 +1,196 @@
+"""Playing a sequential test: block after block, games side by side, until the ratio decides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from fractions import Fraction
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from agents.sprt.openings import opening
+from agents.sprt.settings import FIRST, SECOND, Sprt
+from agents.sprt.statistics import (
+    Strength,
+    Verdict,
+    expected_blocks,
+    log_likelihood_ratio,
+    possible_scores,
+    strength,
+)
+from agents.tournament.play import Fixture, play_side_by_side, seat_players, warm_up
+from agents.tournament.settings import Game
+from agents.tournament.store import Store
+
+_FEW_BLOCKS = 20
+"""With fewer, what they say of the players' strengths is no ground for telling how long the test will take."""
+
+
+def points(game: Game) -> Fraction:
+    """What the first player gets of a game: 1 if it alone comes first, an equal share of a shared first place, else 0."""
+    first = [seat.player for seat in game.seats if seat.place == 1]
+    return Fraction(first.count(FIRST), len(first))
+
+
+class Progress:
+    """What a test has come to. Blocks count in their own order, whenever their games ended, up to the one that decides.
+
+    So the answer doesn't depend on how many games were played side by side, nor on where a test was broken off, and short games
+    don't count before long ones.
+    """
+
+    def __init__(self, test: Sprt, games: Iterable[Game] = ()) -> None:
+        self.test = test
+        self.counts: np.ndarray = np.zeros(len(possible_scores(test.seats)), np.int64)
+        """int64 (K,): blocks by their score."""
+        self.ratios: list[float] = []
+        """The log-likelihood ratio after each block."""
+        self.verdict: Verdict | None = None
+        self._games: dict[tuple[int, int], Game] = {}
+        self.add(games)
+
+    @property
+    def blocks(self) -> int:
+        """How many count."""
+        return len(self.ratios)
+
+    @property
+    def ratio(self) -> float:
+        """The log-likelihood ratio."""
+        return self.ratios[-1] if self.ratios else 0.0
+
+    @property
+    def games(self) -> list[Game]:
+        """Those that count, in order."""
+        return [self._games[block, rotation] for block in range(self.blocks) for rotation in range(self.test.seats)]
+
+    def has(self, block: int, rotation: int) -> bool:
+        """Whether this game has been played."""
+        return (block, rotation) in self._games
+
+    def add(self, games: Iterable[Game]) -> None:
+        """Take finished games into account."""
+        self._games.update(((game.round, game.number), game) for game in games)
+        seats, hypotheses = self.test.seats, self.test.hypotheses
+        while self.verdict is None and (score := self._next_score()) is not None:
+            self.counts[possible_scores(seats).index(score)] += 1
+            # One by one: of many at once the last digits would depend on how many there are.
+            self.ratios.append(float(log_likelihood_ratio(self.counts, seats, hypotheses)))
+            self.verdict = hypotheses.verdict(self.ratio)
+
+    def _next_score(self) -> Fraction | None:
+        """Of the block that follows those that count; None if it isn't complete."""
+        games = [self._games.get((self.blocks, rotation)) for rotation in range(self.test.seats)]
+        found = [points(game) for game in games if game is not None]
+        return sum(found, Fraction(0)) / len(found) if len(found) == len(games) else None
+
+    def strength(self) -> Strength | None:
+        """How much stronger the first player is; None before the first block."""
+        return strength(self.counts, self.test.seats) if self.blocks else None
+
+    def games_to_go(self) -> float:
+        """How many games the test still takes on average, if the players are as strong as they seem."""
+        found, hypotheses = self.strength(), self.test.hypotheses
+        middle = (hypotheses.elo0 + hypotheses.elo1) / 2
+        seems = found.normalised_elo.value if found and self.blocks >= _FEW_BLOCKS else middle
+        return self.test.seats * expected_blocks(hypotheses, self.test.seats, seems, ratio=self.ratio)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able: the verdict, and what it rests on."""
+        found, games, t = self.strength(), self.games, self.test
+        scores = [points(game) for game in games]
+        return {
+            "players": [asdict(player) for player in t.players],
+            "verdict": self.verdict,
+            **asdict(t.hypotheses),
+            "llr": self.ratio,
+            "bounds": list(t.hypotheses.bounds),
+            "snakes": t.seats,
+            "blocks": self.blocks,
+            "games": len(games),
+            "won": scores.count(Fraction(1)),
+            "shared": sum(0 < score < 1 for score in scores),
+            "lost": scores.count(Fraction(0)),
+            "blocks_by_score": {
+                str(score): int(number)
+                for score, number in zip(possible_scores(t.seats), self.counts, strict=True)
+                if number or t.seats == 2
+            },
+            **(asdict(found) if found else {"score": None, "elo": None, "normalised_elo": None}),
+            "effort": {"nodes": t.nodes, "cpu_ms": t.cpu_ms, "wall_ms": t.timeout_ms if t.tell_deadline else None},
+            "spent": [self.spent(player) for player in (FIRST, SECOND)],
+        }
+
+    def spent(self, player: int) -> dict[str, float]:
+        """What a player's moves took: mean of the games' processor time per move, median of the median wall time, failures."""
+        seats = [seat for game in self.games for seat in game.seats if seat.player == player]
+        return {
+            "cpu_ms": float(np.mean([seat.cpu_ms for seat in seats] or [0.0])),
+            "wall_ms": float(np.median([seat.latency_ms for seat in seats] or [0.0])),
+            "failures": sum(seat.failures for seat in seats),
+        }
+
+
+def play_sprt(
+    test: Sprt,
+    store: Store[Sprt],
+    *,
+    concurrency: int = 1,
+    per_server: int = 1,
+    max_games: int | None = None,
+    on_game: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Play until the test decides, the book ends, or `max_games` are played in all (whole blocks); what is in the store counts.
+
+    `concurrency`: games at the same time; `per_server`: of those, with snakes behind one host and port. A snake behind a URL
+    that fails repeats its last move, as in tournaments. Raises what `agents.make` raises, and `SnakeUnreachableError`.
+    """
+    store.begin(test)
+    progress = Progress(test, store.games())
+    fixtures = _fixtures(test, progress, max_games)
+    if progress.verdict is not None:
+        return progress
+    seated = seat_players(test.players, timeout_ms=test.timeout_ms, options=test.effort)
+    warm_up(test, seated)
+
+    def keep(game: Game) -> bool:
+        store.add(game)
+        progress.add([game])
+        if on_game:
+            on_game(progress)
+        return progress.verdict is not None
+
+    # All games have the same players, so none could be played in the place of one whose server is busy.
+    together = min(concurrency, per_server) if any(player.is_remote for player in test.players) else concurrency
+    play_side_by_side(test, fixtures, seated, keep, concurrency=together, per_server=per_server)
+    return progress
+
+
+def _fixtures(test: Sprt, progress: Progress, max_games: int | None) -> Iterator[Fixture]:
+    for block in count():
+        if (test.book and block >= len(test.book)) or (max_games is not None and (block + 1) * test.seats > max_games):
+            return
+        missing = [rotation for rotation in range(test.seats) if not progress.has(block, rotation)]
+        start = opening(test, block) if missing else None
+        for rotation in missing:
+            assert start is not None
+            moves = start.as_array(test.seats)
+            yield Fixture(block, rotation, start.seed, test.group(rotation), moves)
+
+
+class Pace:
+    """How fast games end in this sitting."""
+
+    def __init__(self) -> None:
+        self._began, self._games = time.monotonic(), 0
+
+    def tick(self) -> None:
+        """A game has ended."""
+        self._games += 1
+
+    def seconds(self, games: float) -> float | None:
+        """How long so many will take; None before the first one has ended."""
+        return games * (time.monotonic() - self._began) / self._games if self._games else None

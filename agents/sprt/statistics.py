@@ -1,0 +1,216 @@
+"""The generalised sequential probability ratio test on normalised Elo, over blocks of games.
+
+A block is one start that is played once per seat, with the first player in each seat in turn. Games of one block share their
+luck, so a block is one observation: its score is the first player's mean score, and nothing is assumed of how the games within
+it depend on each other. For two seats a block is a pair, and its five possible scores are the pentanomial model of chess.
+
+Normalised Elo is the mean score above par in units of the standard deviation of one game, times 800 / ln 10, so that the
+number of games that a difference takes to be seen follows from it alone. Sources: M. Van den Bergh, "Normalized Elo" and
+"Comments on Normalized Elo" (the maximum-likelihood estimate); A. Wald, "Sequential Analysis", 1947 (bounds, expected length).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import combinations_with_replacement
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+
+from envs.common.errors import ConfigError
+
+Verdict = Literal["H0", "H1"]
+MAX_SEATS = 4
+_SCALE = 800 / math.log(10)
+_MAX_ELO = 100.0
+_UNSEEN = 1e-3
+"""What counts for a score that no block has had yet, so that every score keeps some likelihood."""
+_ITERATIONS, _STEPS, _PRECISION = 10, 30, 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hypotheses:
+    """What a test decides between. Raises `ConfigError` for what can't be decided."""
+
+    elo0: float = 0.0
+    """Normalised Elo of the first player over the second under H0."""
+    elo1: float = 10.0
+    """The same under H1; larger than `elo0`."""
+    alpha: float = 0.05
+    """Accepted probability of deciding for H1 where `elo0` is true."""
+    beta: float = 0.05
+    """Accepted probability of deciding for H0 where `elo1` is true."""
+
+    def __post_init__(self) -> None:
+        if not -_MAX_ELO <= self.elo0 < self.elo1 <= _MAX_ELO:
+            raise ConfigError(
+                f"elo0 is {self.elo0:g} and elo1 {self.elo1:g}; elo0 must be the smaller one, and both from"
+                f" {-_MAX_ELO:g} to {_MAX_ELO:g}"
+            )
+        for name in ("alpha", "beta"):
+            if not 0 < getattr(self, name) < 0.5:
+                raise ConfigError(f"{name} is {getattr(self, name):g}; it must be above 0 and below 0.5")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Wald's bounds: H0 is accepted once the log-likelihood ratio is at or below the first, H1 at or above the second."""
+        return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+
+    def verdict(self, ratio: float) -> Verdict | None:
+        """What a log-likelihood ratio decides; None while it lies between the bounds."""
+        low, high = self.bounds
+        return "H0" if ratio <= low else "H1" if ratio >= high else None
+
+
+@cache
+def possible_scores(seats: int) -> tuple[Fraction, ...]:
+    """The scores that a block of games among `seats` snakes can have, ascending, each from 0 to 1.
+
+    A game scores 1 to who alone comes first, an equal share to those who share the first place, else 0.
+    """
+    if not 2 <= seats <= MAX_SEATS:
+        raise ConfigError(f"a test has 2 to {MAX_SEATS} snakes per game, not {seats}")
+    game = [Fraction(0), *(Fraction(1, sharing) for sharing in range(1, seats + 1))]
+    return tuple(sorted({sum(block, Fraction(0)) / seats for block in combinations_with_replacement(game, seats)}))
+
+
+def log_likelihood_ratio(counts: np.ndarray, seats: int, hypotheses: Hypotheses) -> np.ndarray:
+    """log of the likelihood under H1 over that under H0, both at their most likely distributions of block scores.
+
+    `counts` (…, K): how many blocks had each of the `possible_scores`; gives float64 (…). Zero where there are no blocks.
+    """
+    # Scores come first from here on: sums over few rows of many columns are what numpy is fast at.
+    seen = np.moveaxis(np.where(counts > 0, counts, _UNSEEN), -1, 0).astype(float, order="C")
+    total = seen.sum(axis=0)
+    frequencies = (seen / total).reshape(len(seen), -1)
+    under0, under1 = (
+        _most_likely(frequencies, seats, elo / _SCALE * math.sqrt(seats)) for elo in (hypotheses.elo0, hypotheses.elo1)
+    )
+    ratio = total * (frequencies * np.log(under1 / under0)).sum(axis=0).reshape(total.shape)
+    return np.where(np.sum(counts, axis=-1) > 0, ratio, 0.0)
+
+
+def _most_likely(frequencies: np.ndarray, seats: int, t: float) -> np.ndarray:
+    """The distributions (K, n) that make `frequencies` (K, n) most likely, among those whose mean is par + t deviations.
+
+    With Lagrange's multiplier x they are frequencies / (1 + x φ), where φ is the constraint's derivative at the solution; so φ
+    and x are found in turn.
+    """
+    scores, par = np.array(possible_scores(seats), float)[:, None], 1 / seats
+    found = np.broadcast_to(_independent_games(seats, t)[:, None], frequencies.shape)
+    for _ in range(_ITERATIONS):
+        mean = (found * scores).sum(axis=0)
+        deviation = np.sqrt((found * (scores - mean) ** 2).sum(axis=0))
+        slope = scores - par - t * deviation * (1 + ((scores - mean) / deviation) ** 2) / 2
+        before, found = found, frequencies / (1 + _multiplier(frequencies, slope) * slope)
+        if np.abs(found - before).max() < _PRECISION:
+            break
+    return found
+
+
+def _independent_games(seats: int, t: float) -> np.ndarray:
+    """Where to begin, (K,): independent games without draws, won so often that the mean is par + t deviations."""
+    par, c = 1 / seats, t * t / seats
+    root = math.copysign(math.sqrt((2 * par + c) ** 2 - 4 * (1 + c) * par * par), t)
+    win = (2 * par + c + root) / (2 * (1 + c))
+    wins = [score * seats for score in possible_scores(seats)]
+    return np.array(
+        [math.comb(seats, int(n)) * win**n * (1 - win) ** (seats - n) if n.denominator == 1 else 0.0 for n in wins], float
+    )
+
+
+def _multiplier(frequencies: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """x (n,) with Σ frequencies · slope / (1 + x · slope) = 0: a falling function of x, so Newton's method within a bracket."""
+    low, high = -1 / slope.max(axis=0), -1 / slope.min(axis=0)
+    x = np.zeros_like(low)
+    for _ in range(_STEPS):
+        share = slope / (1 + x * slope)
+        value = (frequencies * share).sum(axis=0)
+        low, high = np.where(value > 0, x, low), np.where(value > 0, high, x)
+        newton = x + value / (frequencies * share**2).sum(axis=0)
+        after = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        moved, x = np.abs(after - x).max(), after
+        if moved < _PRECISION:
+            break
+    return x
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its 95 % interval; infinite where all games went one way."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Strength:
+    """How much stronger the first player is, as far as so many blocks can tell.
+
+    Of a test that has stopped, it errs on the side of the verdict: a test stops when luck helps it.
+    """
+
+    score: Estimate
+    """Mean score of a game, 0..1."""
+    elo: Estimate
+    """Elo points: of `seats` equals each wins 1 / seats; 400 points are ten times the odds."""
+    normalised_elo: Estimate
+
+
+def strength(counts: np.ndarray, seats: int) -> Strength:
+    """From `counts` (K,) of blocks by their score. Raises `ConfigError` if there are none."""
+    blocks = int(np.sum(counts))
+    if blocks == 0:
+        raise ConfigError("there are no games to judge a strength by")
+    scores, z = np.array(possible_scores(seats), float), NormalDist().inv_cdf(0.975)
+    mean = float((counts * scores).sum() / blocks)
+    deviation = math.sqrt(float((counts * (scores - mean) ** 2).sum() / blocks))
+    spread = z * deviation / math.sqrt(blocks)
+    score = Estimate(mean, max(0.0, mean - spread), min(1.0, mean + spread))
+    above = mean - 1 / seats
+    t = above / deviation if deviation > 0 else math.copysign(math.inf, above) if above else 0.0
+    normalised, half = _SCALE * t / math.sqrt(seats), _SCALE * z / math.sqrt(seats * blocks)
+    return Strength(score, _each(score, lambda p: elo(p, seats)), Estimate(normalised, normalised - half, normalised + half))
+
+
+def _each(estimate: Estimate, function: Callable[[float], float]) -> Estimate:
+    return Estimate(function(estimate.value), function(estimate.low), function(estimate.high))
+
+
+def elo(score: float, seats: int) -> float:
+    """Elo points of a player who wins the share `score` (0..1) of games against `seats` - 1 of another; infinite at 0 and 1."""
+    if not 0 < score < 1:
+        return math.copysign(math.inf, score - 0.5)
+    return 400 * math.log10(score / (1 - score) * (seats - 1))
+
+
+def expected_blocks(hypotheses: Hypotheses, seats: int, normalised_elo: float, *, ratio: float = 0.0) -> float:
+    """How many blocks a test still takes on average from a log-likelihood `ratio` on, if `normalised_elo` is the truth.
+
+    Wald's approximation: the ratio is a Brownian motion with drift, and nothing is lost by overshooting a bound.
+    """
+    low, high = hypotheses.bounds
+    if not low < ratio < high:
+        return 0.0
+    t0, t1, t = (value / _SCALE * math.sqrt(seats) for value in (hypotheses.elo0, hypotheses.elo1, normalised_elo))
+    variance = (t1 - t0) ** 2
+    drift = (t1 - t0) * (t - (t0 + t1) / 2)
+    below, above = ratio - low, high - ratio
+    steepness = 2 * drift / variance
+    if abs(steepness) * (below + above) < 1e-6:
+        return below * above / variance
+    up = 1.0 if steepness * below > 700 else 0.0 if -steepness * above > 700 else _reaches_high(steepness, below, above)
+    return (up * above - (1 - up) * below) / drift
+
+
+def _reaches_high(steepness: float, below: float, above: float) -> float:
+    """Probability that the motion meets its upper bound first."""
+    if steepness > 0:
+        return -math.expm1(-steepness * below) / -math.expm1(-steepness * (below + above))
+    return math.exp(steepness * above) * math.expm1(steepness * below) / math.expm1(steepness * (below + above))

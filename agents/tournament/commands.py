@@ -1,0 +1,183 @@
+"""`procsnake tournament`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from envs.common.command_line import (
+    Redrawn,
+    add_game_options,
+    add_json,
+    at_least,
+    columns,
+    game_settings,
+    kept_at,
+    make_place_for,
+    print_json,
+    wants_color,
+)
+from envs.common.errors import ConfigError
+
+TOURNAMENT_HELP = """\
+A player is the name of a built-in agent, a run folder, a policy bundle, a file of rules, or the URL of any Battlesnake
+server; NAME=PLAYER gives it another name. Games are kept in --store as they end: the same command goes on with it.
+
+examples:
+  procsnake tournament flood greedy classics alphabeta --games 10
+  procsnake tournament mine=http://127.0.0.1:8000 flood alphabeta mcts --seats 4 --report report.html
+  procsnake tournament old=runs/a new=runs/b flood --form ladder --rounds 5 --jobs 2
+  procsnake tournament --rounds 10                       # go on with it; --replay 0/3 --out game.gif: show a game
+"""
+_BETWEEN_TABLES_S = 0.5
+
+
+def add_tournament(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("players", nargs="*", metavar="PLAYER", help="who takes part; nobody: go on with the store's")
+    parser.add_argument("--form", default="round-robin", help="round-robin, swiss or ladder (default: %(default)s)")
+    parser.add_argument("--seats", type=int, default=2, help="snakes a game, 2 to 8 (default: %(default)s)")
+    parser.add_argument("--rounds", type=at_least(1), help="how many (default: 1; swiss: 5, ladder: as many as players)")
+    parser.add_argument("--games", type=at_least(1), default=2, help="games a group in a round (default: %(default)s)")
+    parser.add_argument("--store", default=kept_at("tournament.db"), metavar="FILE", help="SQLite file (default: %(default)s)")
+    parser.add_argument("--report", metavar="FILE", help="write an HTML page")
+    parser.add_argument("--replays", type=at_least(0), default=10, help="moving pictures beside it (default: %(default)s)")
+    parser.add_argument("--jobs", type=at_least(1), default=1, help="games at the same time (default: %(default)s)")
+    parser.add_argument("--per-server", type=at_least(1), default=1, help="of those, at one server (default: %(default)s)")
+    parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds for a move (default: %(default)s)")
+    think = "agents here think until the time-out, too, and games no longer repeat with the seed"
+    parser.add_argument("--think", action="store_true", help=think)
+    parser.add_argument("--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn")
+    parser.add_argument("--replay", metavar="ROUND/NUMBER", help="show a game of the store, or write it to --out")
+    parser.add_argument("--out", metavar="FILE", help="with --replay: .jsonl, .gif, .svg or .mp4")
+    parser.add_argument("--trust", action="store_true", help="execute files of rules that a store of another machine names")
+    add_json(parser)
+    add_game_options(parser)
+
+
+def run_tournament(options: argparse.Namespace) -> int:
+    """Run `procsnake tournament`. Returns the exit code."""
+    from agents.tournament.play import play_tournament
+    from agents.tournament.report import write_report
+    from agents.tournament.settings import Tournament
+    from agents.tournament.standings import standings, table
+    from agents.tournament.store import Store
+
+    if options.json and options.replay:
+        raise ConfigError("--json prints the standings; leave it out to see a game by --replay")
+    if not options.players and not Path(options.store).is_file():
+        raise ConfigError(f"there is no {options.store} to go on with, and nobody to begin with. Name two players or more")
+    make_place_for(options.store)
+    with Store(options.store, Tournament) as store:
+        if options.replay:
+            return _replay(store, options)
+        tournament = _tournament(store, options)
+        store.games()  # a damaged file is told before anything else
+        print(f"the tournament is kept in {options.store}", file=sys.stderr)
+        with _Live(tournament) as live:
+            games = play_tournament(tournament, store, concurrency=options.jobs, per_server=options.per_server, on_game=live)
+    rows = standings(tournament, games)
+    print_json([asdict(row) for row in rows]) if options.json else print(table(rows))
+    if options.report:
+        print(f"report: {write_report(tournament, games, Path(options.report), replays=options.replays)}", file=sys.stderr)
+    return 0
+
+
+def _tournament(store: Any, options: argparse.Namespace) -> Any:
+    """The tournament that is asked for, or the store's, perhaps with more rounds."""
+    from dataclasses import replace
+
+    from agents.tournament.settings import Player, Tournament
+
+    kept = store.load()
+    if not options.players:
+        if kept is None:
+            raise ConfigError(f"{options.store} holds no tournament. Name two players or more")
+        refuse_strangers_rules(store, kept, options)
+        return kept if options.rounds is None else replace(kept, rounds=options.rounds)
+    players = tuple(map(Player.parse, options.players))
+    rounds = options.rounds or {"swiss": 5, "ladder": len(players)}.get(options.form, 1)
+    return Tournament(
+        players=players,
+        form=options.form,
+        seats=options.seats,
+        rounds=rounds,
+        games=options.games,
+        width=options.width,
+        height=options.height,
+        settings=game_settings(options),
+        seed=options.seed,
+        timeout_ms=options.timeout,
+        tell_deadline=options.think,
+        max_turns=options.max_turns,
+    )
+
+
+def refuse_strangers_rules(store: Any, kept: Any, options: argparse.Namespace) -> None:
+    """Who names a player on the command line means it; one that a file names may be anything."""
+    rules = [player.spec for player in kept.players if player.runs_code]
+    if rules and not options.trust and not store.is_own():
+        raise ConfigError(
+            f"{options.store} was not made on this machine, and its player {rules[0]!r} is a file of rules, which would be "
+            "executed. If you trust it, or made the store yourself with an older procsnake, add --trust"
+        )
+
+
+def _replay(store: Any, options: argparse.Namespace) -> int:
+    import tempfile
+
+    from agents.tournament.play import record
+    from envs.battlesnake.render.animation import save_animation
+    from envs.battlesnake.render.ansi import draw_board
+    from envs.common.command_line import draw_all
+
+    tournament = store.load()
+    found = [game for game in store.games() if f"{game.round}/{game.number}" == options.replay]
+    if not found:
+        raise ConfigError(f"{options.store} holds no game {options.replay!r}; it looks like 0/3, round/number")
+    target = Path(options.out) if options.out else None
+    if target is not None and target.suffix == ".jsonl":
+        record(tournament, found[0], target)
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            recording = record(tournament, found[0], Path(scratch) / "game.jsonl")
+        if target is None:
+            draw_all((draw_board(board, color=wants_color(), columns=columns()) for board in recording.boards()), 0.12)
+            return 0
+        save_animation(recording, target)
+    print(f"written: {target}")
+    return 0
+
+
+class _Live:
+    """A context manager that shows the standings during the games: redrawn on a terminal, else a line per game on stderr."""
+
+    def __init__(self, tournament: Any) -> None:
+        self.tournament, self.shown = tournament, 0.0
+        self._screen = Redrawn(sys.stderr)
+
+    def __enter__(self) -> _Live:
+        self._screen.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._screen.__exit__()
+
+    def __call__(self, games: Sequence[Any]) -> None:
+        from agents.tournament.standings import standings, table
+
+        game = games[-1]
+        if not self._screen.live:
+            winner = "a draw" if game.winner is None else f"{self.tournament.names[game.winner]} wins"
+            print(f"game {game.round}/{game.number}: {winner} after {game.turns} turns", file=sys.stderr)
+            return
+        if time.monotonic() - self.shown < _BETWEEN_TABLES_S:
+            return
+        head = f"round {game.round + 1} of {self.tournament.rounds}, {len(games)} games"
+        self._screen.show(f"{head}\n{table(standings(self.tournament, games))}")
+        self.shown = time.monotonic()

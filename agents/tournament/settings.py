@@ -1,0 +1,206 @@
+"""Describes a tournament: the players, the form, the boards.
+
+It is JSON-able, so that a store can tell if it is the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar, Literal, TypeVar, get_args
+
+import numpy as np
+
+from agents.registry import split_name, split_options
+from envs.battlesnake.maps import check_game
+from envs.battlesnake.settings import Settings
+from envs.common.errors import ConfigError, UnknownNameError
+
+Form = Literal["round-robin", "swiss", "ladder"]
+FORMS: tuple[str, ...] = get_args(Form)
+MAX_SEATS = 8
+M = TypeVar("M", bound="Match")
+
+
+@dataclass(frozen=True)
+class Player:
+    """A player that takes part in a tournament."""
+
+    name: str
+    spec: str
+    """What `agents.make` takes, or a URL."""
+
+    @property
+    def is_remote(self) -> bool:
+        return "://" in self.spec
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether it is a file of rules, alone or on top of another player."""
+        path, _ = split_options(self.spec)
+        return not self.is_remote and (path.endswith(".py") or ".py+" in path)
+
+    @classmethod
+    def parse(cls, text: str) -> Player:
+        """Read `SPEC` or `NAME=SPEC`. Without a name, the player is called as its spec."""
+        name, spec = split_name(text)
+        return cls(name or spec.removesuffix("/"), spec)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """The players and their boards: what tournaments and sequential tests have in common, and what a store keeps games of.
+
+    Raises `ConfigError` or `UnknownNameError` for settings that can't be played.
+    """
+
+    kind: ClassVar[str]
+    """What a store calls it."""
+    may_grow: ClassVar[tuple[str, ...]] = ()
+    """The fields that may change when a match is continued."""
+
+    players: tuple[Player, ...]
+    seats: int = 2
+    """The number of snakes per game."""
+    width: int = 11
+    height: int = 11
+    settings: Settings = field(default_factory=Settings)
+    seed: int = 0
+    timeout_ms: int = 500
+    """The time for an answer over HTTP, in milliseconds; with `tell_deadline` also for local agents."""
+    tell_deadline: bool = False
+    """Local agents think until the time-out instead of by a fixed effort. Then the same seed doesn't give the same games."""
+    max_turns: int = 5000
+    """A game that isn't over by then is a draw of the living snakes."""
+
+    def __post_init__(self) -> None:
+        names = self.names
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ConfigError(f"two players are called {twice!r}; give one another name, as in {twice}-2={twice}")
+        for name in ("timeout_ms", "max_turns"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if not 0 <= self.seed < 1 << 63:
+            raise ConfigError(f"seed is {self.seed}; it must be from 0 to 2**63 - 1")
+        check_game(self.settings, width=self.width, height=self.height, num_snakes=self.seats)
+
+    @property
+    def names(self) -> list[str]:
+        return [player.name for player in self.players]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values from which `from_dict` makes an equal tournament."""
+        return {**asdict(self), "players": [asdict(player) for player in self.players]}
+
+    @classmethod
+    def from_dict(cls: type[M], data: dict[str, Any]) -> M:
+        players, settings = tuple(Player(**p) for p in data["players"]), Settings(**data["settings"])
+        known = {f.name for f in fields(cls)}
+        return cls(**{**{k: v for k, v in data.items() if k in known}, "players": players, "settings": settings})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tournament(Match):
+    """The settings of a tournament. Raises `ConfigError` or `UnknownNameError` for settings that can't be played."""
+
+    kind = "tournament"
+    may_grow = ("rounds",)
+
+    form: Form = "round-robin"
+    """In a round-robin, every group of `seats` players meets in every round. In swiss, neighbours in the standings meet, those
+    first who have met least. In a ladder, neighbours on the ladder play for the places."""
+    rounds: int = 1
+    games: int = 2
+    """The number of games per group and round. The players change seats."""
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise UnknownNameError("form of tournament", self.form, FORMS)
+        if not 2 <= self.seats <= MAX_SEATS or self.seats > len(self.players):
+            raise ConfigError(
+                f"seats is {self.seats} with {len(self.players)} players; 2 to {MAX_SEATS}, and no more than there are"
+            )
+        for name in ("rounds", "games"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        super().__post_init__()
+
+    def game_seed(self, round_: int, number: int) -> int:
+        """Return the seed of a game, as a function of the tournament's seed and the game's round and number."""
+        return derived_seed(self.seed, round_, number)
+
+
+def derived_seed(*numbers: int) -> int:
+    """Return a seed from 0 to 2**63 - 1 that follows from these numbers."""
+    words = np.random.SeedSequence(numbers).generate_state(1, np.uint64)
+    return int(words[0] >> np.uint64(1))
+
+
+@dataclass(frozen=True)
+class Seat:
+    """The result of one player in one game."""
+
+    player: int
+    """The player's place in `Tournament.players`."""
+    place: int
+    """The place in the game; 1 is best. Snakes that died on the same turn share a place, and so do all that survived."""
+    cause: str
+    """The cause of death; "" for survivors."""
+    died: int
+    """The turn of the death; 0 for survivors."""
+    length: int
+    latency_ms: float
+    """The median time of a move, in milliseconds; 0 if there was no move."""
+    slowest_ms: float
+    failures: int
+    """The number of failed requests: late, refused, or with a nonsensical answer."""
+    failure: str = ""
+    """Why the first of them failed."""
+    cpu_ms: float = 0.0
+    """The mean processor time of a move, in milliseconds; 0 where it isn't known, as for snakes behind URLs."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game that was played. `moves` is int8 (turns, seats), -1 for dead snakes. Moves and seed determine the whole game."""
+
+    round: int
+    number: int
+    seed: int
+    turns: int
+    seats: tuple[Seat, ...]
+    moves: np.ndarray = field(compare=False)
+
+    @property
+    def winner(self) -> int | None:
+        """The player that is first alone; None after a draw."""
+        first = [seat.player for seat in self.seats if seat.place == 1]
+        return first[0] if len(first) == 1 else None
+
+    def comparisons(self) -> list[tuple[int, int, float]]:
+        """Return (player, other, result) for each pair.
+
+        The result is 1 if the player did better, ½ if both did equally well, else 0.
+        """
+        found = []
+        for k, a in enumerate(self.seats):
+            for b in self.seats[k + 1 :]:
+                found.append((a.player, b.player, 0.5 if a.place == b.place else float(a.place < b.place)))
+        return found
+
+
+def scores(games: Sequence[Game], num_players: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points, float64 (P,), and numbers of games, int64 (P,), of all players.
+
+    A game's points are the share of the others that the player outlived.
+    """
+    points, count = np.zeros(num_players), np.zeros(num_players, np.int64)
+    for game in games:
+        share = 1 / (len(game.seats) - 1)
+        for a, b, score in game.comparisons():
+            points[a] += share * score
+            points[b] += share * (1 - score)
+        for seat in game.seats:
+            count[seat.player] += 1
+    return points, count

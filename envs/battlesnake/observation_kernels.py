@@ -1,0 +1,273 @@
+"""How the egocentric planes are painted.
+
+Tables that are made once hold all geometry, so the kernels only look up and write bytes.
+
+Most kernels take `s: Boards` (`envs.battlesnake.state`), a board `b`, a slot `i` or `j`, and `r: Rules`
+(`envs.battlesnake.settings`).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import Boards, head_cell, is_alive, opposite_cells, step_offset
+
+PLANES = (
+    "edge",
+    "food",
+    "hazard",
+    "my_head",
+    "my_body",
+    "other_body",
+    "stronger_head",
+    "weaker_head",
+    "length_difference",
+    "stacked_tail",
+    "opponents",
+    "threat",
+)
+(EDGE, FOOD, HAZARD, MY_HEAD, MY_BODY, OTHER_BODY, STRONGER_HEAD, WEAKER_HEAD, LENGTH_DIFFERENCE, STACKED_TAIL,
+ OPPONENTS, THREAT) = range(12)  # fmt: skip
+
+MAX_COUNT = 255
+_LENGTH_SPAN = 10
+_NOBODYS = 255  # owner of items that look the same to every snake
+
+
+class View(NamedTuple):
+    """The kernels' form of an observation type on boards of one size.
+
+    A frame is a head cell and heading that a picture shows.
+    """
+
+    size: int  # bytes of a picture
+    frames_per_cell: int  # frames of a head cell: 4 (one a heading) if rotated, 1 if centred only, 0 if one does for all
+    byte_of: np.ndarray  # int16 (frames, cells + 1): a cell's first byte; `size` if it isn't shown, as the last isn't
+    edges: np.ndarray  # int16 (frames, 1 + ring): how many cells just off the board are shown, and their bytes
+
+
+@lru_cache(maxsize=16)
+def make_view(width: int, height: int, wrapped: bool, radius: int | None, rotate: bool) -> View:
+    """Return the tables for boards of that size. With `radius` None, pictures show the whole board and aren't centred."""
+    cells, frames_per_cell = (width + 2) * (height + 2), 0 if radius is None else 4 if rotate else 1
+    frames = max(1, cells * frames_per_cell)
+    size = (width * height if radius is None else (2 * radius + 1) ** 2) * len(PLANES)
+    view = View(
+        size=size,
+        frames_per_cell=frames_per_cell,
+        byte_of=np.full((frames, cells + 1), size, np.int16),
+        edges=np.zeros((frames, 1 + 2 * (width + height) + 4), np.int16),
+    )
+    opposite = opposite_cells(width, height)
+    if radius is None:
+        _show_whole_board(view, opposite, width, height)
+    else:
+        _show_windows(view, opposite, width, height, wrapped, radius)
+    return view
+
+
+@kernel
+def _show_whole_board(view: View, opposite: np.ndarray, width: int, height: int) -> None:
+    for cell in range(len(opposite)):
+        if opposite[cell] == cell:
+            y, x = divmod(cell, width + 2)
+            view.byte_of[0, cell] = ((height - y) * width + x - 1) * len(PLANES)
+
+
+@kernel
+def _show_windows(view: View, opposite: np.ndarray, width: int, height: int, wrapped: bool, radius: int) -> None:
+    """Fill in the frames around every cell, for every heading. Wrapped boards show each cell where it is nearest."""
+    cells, side = len(opposite), 2 * radius + 1
+    for frame in range(cells * view.frames_per_cell):
+        head, heading = divmod(frame, view.frames_per_cell)
+        for cell in range(cells):
+            x, y = cell % (width + 2) - head % (width + 2), cell // (width + 2) - head // (width + 2)
+            if wrapped:
+                x, y = (x + width // 2) % width - width // 2, (y + height // 2) % height - height // 2
+            right, ahead = _turned(x, y, heading)
+            if max(abs(right), abs(ahead)) <= radius:
+                byte = ((radius - ahead) * side + radius + right) * len(PLANES)
+                view.byte_of[frame, cell] = byte
+                if opposite[cell] != cell and not wrapped:
+                    view.edges[frame, 0] += 1
+                    view.edges[frame, view.edges[frame, 0]] = byte
+
+
+@kernel
+def _turned(x: int, y: int, heading: int) -> tuple[int, int]:
+    """How far to the right and how far ahead a point lies, heading up, down, left or right."""
+    if heading == 0:
+        return x, y
+    if heading == 1:
+        return -x, -y
+    if heading == 2:
+        return y, -x
+    return -y, x
+
+
+class Scene(NamedTuple):
+    """Lists of what is on a board, made once for all its snakes. This is scratch memory, with one place per thread."""
+
+    things: np.ndarray  # int16 (N, 1 + cells): how many cells of a board hold food or hazards, and which
+    items: np.ndarray  # int64 (places, items): plane | value << 8 | owner << 16 | cell << 32; owner: whose body, or _NOBODYS
+    heads: np.ndarray  # int16 (places, S, 5): each living head and where it can go; else the last "cell" of a `View`
+
+
+def make_scene(boards: Boards, places: int) -> Scene:
+    """Allocate the lists for boards with the shapes of `boards`, for as many threads as there are `places`."""
+    (num_boards, snakes, ring), cells = boards.body.shape, boards.food.shape[1]
+    items = 2 * cells + (snakes + 1) * (ring + 1)
+    return Scene(
+        things=np.zeros((num_boards, 1 + cells), np.int16),
+        items=np.zeros((places, items), np.int64),
+        heads=np.zeros((places, snakes, 5), np.int16),
+    )
+
+
+def make_pictures(rows: int, size: int) -> np.ndarray:
+    """Allocate pictures, uint8 (rows, size + 12). The 12 spare bytes take what a picture doesn't show, so that no kernel has to
+    ask whether a cell is shown."""
+    return np.zeros((rows, size + len(PLANES)), np.uint8)
+
+
+@kernel
+def list_scene(s: Boards, b: int, r: Rules, scene: Scene, place: int) -> int:
+    """List what is on board b, for `paint_observation`. Returns the number of items."""
+    things, items = scene.things[b], scene.items[place]
+    n, complete = _list_things(s, b, things, items)
+    if not complete:
+        _find_things(s, b, things)
+        n, complete = _list_things(s, b, things, items)
+    for j in range(s.cause.shape[1]):
+        if is_alive(s, b, j):
+            n = _list_body(s, b, j, OTHER_BODY, j, n, items)
+        _list_head(s, b, j, r, scene.heads[place, j])
+    return n
+
+
+@kernel
+def _list_head(s: Boards, b: int, j: int, r: Rules, head: np.ndarray) -> None:
+    nowhere = len(s.opposite)
+    head[0] = head_cell(s, b, j) if is_alive(s, b, j) else nowhere
+    for move in range(4):
+        if is_alive(s, b, j):
+            target = np.int64(head[0]) + step_offset(r.width, move)
+            if r.wrapped:
+                target = s.opposite[target]
+            head[1 + move] = target if s.opposite[target] == target else nowhere
+        else:
+            head[1 + move] = nowhere
+
+
+@kernel
+def _list_things(s: Boards, b: int, things: np.ndarray, items: np.ndarray) -> tuple[int, bool]:
+    """List the noted cells; returns the number of items, and whether all food and hazards of the board are in them.
+
+    They are, mostly: the notes are of the last turn, and looking at every cell takes longer than all else.
+    """
+    n, food, layers = 0, 0, 0
+    for k in range(1, things[0] + 1):
+        cell = things[np.uint64(k)]
+        food += s.food[b, np.uint64(cell)]
+        layers += s.hazards[b, np.uint64(cell)]
+        n = _append(cell, FOOD, s.food[b, np.uint64(cell)], _NOBODYS, n, items)
+    if s.num_hazards[b]:
+        for k in range(1, things[0] + 1):
+            cell = things[np.uint64(k)]
+            n = _append(cell, HAZARD, min(MAX_COUNT, s.hazards[b, np.uint64(cell)]), _NOBODYS, n, items)
+    return n, food == s.num_food[b] and layers == s.num_hazards[b]
+
+
+@kernel
+def _find_things(s: Boards, b: int, things: np.ndarray) -> None:
+    n = 0
+    for cell in range(s.food.shape[1]):
+        # Written in any case and kept if it counts: a branch would be mispredicted too often.
+        things[np.uint64(n + 1)] = cell
+        n += (s.food[b, np.uint64(cell)] != 0) | (s.hazards[b, np.uint64(cell)] != 0)
+    things[0] = n
+
+
+@kernel
+def _append(cell: int, plane: int, value: int, owner: int, n: int, items: np.ndarray) -> int:
+    items[np.uint64(n)] = plane | value << 8 | owner << 16 | np.int64(cell) << 32
+    return n + 1
+
+
+@kernel
+def _list_body(s: Boards, b: int, j: int, plane: int, owner: int, n: int, items: np.ndarray) -> int:
+    """Append a body from tail to head, so that of stacked entries the one that stays longest is seen, and a stacked tail."""
+    ring, length = s.body[b, j], np.int64(s.length[b, j])
+    at = s.head[b, j] + length - 1
+    if at >= len(ring):
+        at -= len(ring)
+    tail = ring[np.uint64(at)]
+    for turns_left in range(1, length + 1):
+        n = _append(ring[np.uint64(at)], plane, min(MAX_COUNT, turns_left), owner, n, items)
+        at = at - 1 if at > 0 else len(ring) - 1
+    if length > 1 and items[np.uint64(n - length + 1)] >> 32 == tail:
+        n = _append(tail, STACKED_TAIL, 1, _NOBODYS, n, items)
+    return n
+
+
+@kernel
+def paint_observation(
+    s: Boards,
+    b: int,
+    i: int,
+    view: View,
+    heading: int,
+    scene: Scene,
+    num_items: int,
+    place: int,
+    pictures: np.ndarray,
+    row: int,
+) -> None:
+    """Paint into pictures[row] what snake i of board b sees when it heads `heading`.
+
+    `list_scene` must have been called for the board; it returned `num_items`. `pictures` comes from `make_pictures`. A dead
+    snake still sees its own body.
+    """
+    clear_picture(view, pictures, row)
+    picture = pictures[row]
+    head = np.int64(head_cell(s, b, i))
+    frame = head * view.frames_per_cell + heading
+    byte_of = view.byte_of[frame]
+    for n in range(1, view.edges[frame, 0] + 1):
+        picture[np.uint64(view.edges[frame, np.uint64(n)] + EDGE)] = 1
+    items = scene.items[place]
+    if not is_alive(s, b, i):
+        num_items = _list_body(s, b, i, MY_BODY, _NOBODYS, num_items, items)
+    for n in range(num_items):
+        item = items[np.uint64(n)]
+        plane = (item & 255) + (MY_BODY - OTHER_BODY) * ((item >> 16 & 255) == i)
+        picture[np.uint64(byte_of[np.uint64(item >> 32)] + plane)] = item >> 8
+    for j in range(s.cause.shape[1]):
+        if j != i:
+            _paint_head(s.length[b, i] - s.length[b, j], s.health[b, j], scene.heads[place, j], byte_of, picture)
+    at = byte_of[np.uint64(head)]
+    picture[np.uint64(at + MY_HEAD)] = s.health[b, i]
+    picture[np.uint64(at + OPPONENTS)] = s.num_alive[b] - is_alive(s, b, i)
+
+
+@kernel
+def clear_picture(view: View, pictures: np.ndarray, row: int) -> None:
+    """Set a picture to zero."""
+    for byte in range(view.size):
+        pictures[row, np.uint64(byte)] = 0
+
+
+@kernel
+def _paint_head(difference: int, health: int, head: np.ndarray, byte_of: np.ndarray, picture: np.ndarray) -> None:
+    """The head of a snake that is shorter by `difference`, and where it can go."""
+    at = byte_of[np.uint64(head[0])]
+    picture[np.uint64(at + (WEAKER_HEAD if difference > 0 else STRONGER_HEAD))] = health
+    picture[np.uint64(at + LENGTH_DIFFERENCE)] = max(-_LENGTH_SPAN, min(_LENGTH_SPAN, difference)) + _LENGTH_SPAN + 1
+    if difference <= 0:
+        for move in range(4):
+            picture[np.uint64(byte_of[np.uint64(head[1 + move])] + THREAT)] = 1

@@ -1,0 +1,94 @@
+"""Reads files of strangers: never more than a bound, and whatever is wrong with a file becomes a `ValueError`."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+MAX_YAML_BYTES, MAX_YAML_VALUES = 256 << 10, 50_000
+PIECE_BYTES = 1 << 20
+
+
+def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
+    """Return the file's content. Raises `ValueError` if it has more than `limit` bytes or is no plain file, and `OSError`."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise ValueError("it is no plain file")
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise ValueError(f"it has {size} bytes, and {limit} are the most")
+        # It may grow meanwhile.
+        return file.read(size)
+
+
+def read_text(path: str | os.PathLike[str], limit: int) -> str:
+    """Return the file's content as UTF-8 text. Raises what `read_bytes` raises."""
+    return read_bytes(path, limit).decode("utf-8")
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text. Raises `ValueError` if it isn't one."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def parse_yaml(text: str) -> Any:
+    """Return the value of a YAML text of at most 256 KiB, which with its aliases may have 50 000 values in all.
+
+    Raises `ValueError` for any other text.
+    """
+    if len(text) > MAX_YAML_BYTES:
+        raise ValueError(f"it has {len(text)} characters, and {MAX_YAML_BYTES} are the most")
+    try:
+        value = yaml.safe_load(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    except (yaml.YAMLError, ValueError, AttributeError, LookupError, TypeError, OverflowError) as error:
+        # PyYAML's readers of dates and numbers raise whatever comes first.
+        raise ValueError(" ".join(str(error).split()) or type(error).__name__) from error
+    _count(value)
+    return value
+
+
+def _count(value: Any) -> None:
+    """Nine aliases of nine aliases … are few in the file and many in memory as soon as they are copied."""
+    found, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        found += 1
+        if found > MAX_YAML_VALUES:
+            raise ValueError(f"it holds more than {MAX_YAML_VALUES} values")
+        if isinstance(item, dict | list):
+            waiting += item.values() if isinstance(item, dict) else item
+
+
+def inflate(data: bytes, limit: int) -> bytes:
+    """Undo `zlib.compress`. Raises `ValueError` if the result has more than `limit` bytes, or if `data` is damaged."""
+    inflater = zlib.decompressobj()
+    try:
+        content = inflater.decompress(data, limit + 1)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if len(content) > limit:
+        raise ValueError(f"it inflates to more than {limit} bytes")
+    if not inflater.eof:
+        raise ValueError("it was cut off")
+    return content
+
+
+class InPieces(io.FileIO):
+    """A file for `zipfile`, which reads an archive's table of contents in one piece. Pieces of more than 1 MiB are refused."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        content = super().read(PIECE_BYTES + 1 if size is None or not 0 <= size <= PIECE_BYTES else size)
+        if len(content) > PIECE_BYTES:
+            raise ValueError(f"its table of contents, or a piece of it, has more than {PIECE_BYTES} bytes")
+        return content

@@ -1,0 +1,278 @@
+"""What all commands share: the parser and its errors, common options, and pictures in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import shlex
+import shutil
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from envs.common.errors import ConfigError, UnknownNameError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+USER_ERROR, INTERRUPTED = 2, 130
+
+
+OUTPUTS = Path("outputs")
+"""Where commands write what they make, in the working directory, unless an option names another place. Runs lie in `runs/`."""
+
+
+def kept_at(name: str) -> str:
+    """Return the default place of a file or folder: in `outputs/`, or where earlier versions put it, if it lies there."""
+    return name if Path(name).exists() and not (OUTPUTS / name).exists() else str(OUTPUTS / name)
+
+
+def make_place_for(path: str) -> None:
+    """Make the folder of a default place.
+
+    A new `outputs/` gets a file that makes git ignore it, in whatever repository it lies.
+
+    Folders of other places are the user's own affair. Raises `ConfigError` if the folder can't be made.
+    """
+    if Path(path).parts[:1] != OUTPUTS.parts:
+        return
+    try:
+        is_new = not OUTPUTS.exists()
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        if is_new:
+            (OUTPUTS / ".gitignore").write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} has no place: {error.strerror or error}. Choose another one, or another folder") from error
+
+
+def shell_command(*words: object) -> str:
+    """Return a `procsnake` command that can be pasted into a shell: quoted, and with the program's path if it isn't on PATH.
+
+    Placeholders for the reader to fill in are words in capitals, such as RUN or FILE.
+    """
+    return f"{_program()} {shlex.join(map(str, words))}"
+
+
+def _program() -> str:
+    """What calls this installation of procsnake from the working directory."""
+    installed = Path(sysconfig.get_path("scripts"), "procsnake")
+    on_path = shutil.which("procsnake")
+    if on_path and (not installed.exists() or os.path.samefile(on_path, installed)):
+        return "procsnake"
+    if not installed.exists():
+        return shlex.join([sys.executable, "-m", "procsnake"])
+    near = os.path.relpath(installed)
+    return shlex.quote(str(installed) if near.startswith(os.pardir) else near)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser whose errors take one line, and which suggests the nearest command or option."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse arguments that are left over. Each command's parser does this itself, because only it knows its options."""
+        options, left = super().parse_known_args(args, namespace)
+        for word in left:
+            if word.startswith("--"):
+                self._refuse("option", word.partition("=")[0], self._option_string_actions)
+        if left:
+            self.error(f"unexpected {' '.join(left)!r}")
+        return options, left
+
+    def error(self, message: str) -> Any:
+        self.exit(USER_ERROR, f"{self.prog}: {message}. {self._help_hint}\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            self._refuse(action.dest, value, action.choices)
+
+    def _refuse(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.exit(USER_ERROR, f"{self.prog}: {UnknownNameError(kind, name, known, hint=self._help_hint)}\n")
+
+    @property
+    def _help_hint(self) -> str:
+        return f"See {shell_command(*self.prog.split()[1:], '--help')}"
+
+
+class Commands:
+    """The commands of a parser. Calling the object adds a command and returns the command's parser."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self._added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def __call__(
+        self, name: str, run: Callable[[argparse.Namespace], int | None] | None, summary: str, examples: str
+    ) -> argparse.ArgumentParser:
+        layout = argparse.RawDescriptionHelpFormatter
+        epilog = examples.replace("\n  procsnake ", f"\n  {_program()} ")
+        parser = self._added.add_parser(name, help=summary, description=summary, epilog=epilog, formatter_class=layout)
+        parser.set_defaults(run=run)
+        return parser
+
+
+def at_least(low: int) -> Callable[[str], int]:
+    """Return the type of an option that is an integer of at least `low`."""
+
+    def number(text: str) -> int:
+        value = int(text)
+        if value < low:
+            raise argparse.ArgumentTypeError(f"{value} is less than {low}")
+        return value
+
+    return number
+
+
+def port(text: str) -> int:
+    """Parse an option that is a TCP port, from 0 (any free one) to 65535."""
+    value = int(text)
+    if not 0 <= value <= _HIGHEST_PORT:
+        raise argparse.ArgumentTypeError(f"{value} is no port; ports go from 0, any free one, to {_HIGHEST_PORT}")
+    return value
+
+
+_HIGHEST_PORT = 65535
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--json`, with which a command prints its results as JSON."""
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout; progress goes to stderr")
+
+
+def print_json(value: Any) -> None:
+    """Print a command's results on stdout as JSON. Paths become text, and numbers that JSON doesn't have (NaN) become null."""
+    print(json.dumps(_known_to_json(value), indent=2, default=str))
+
+
+def _known_to_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _known_to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_known_to_json(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def progress_on_stderr(options: argparse.Namespace) -> AbstractContextManager[Any]:
+    """Return a context in which progress goes to stderr if `--json` was given, because stdout is then for the JSON alone."""
+    return redirect_stdout(sys.stderr) if options.json else nullcontext()
+
+
+def add_imports(parser: argparse.ArgumentParser) -> None:
+    """Modules that register worlds of the user's own."""
+    told = "a Python module that registers the world of the policy; may be repeated (default: as the run says, if it is yours)"
+    parser.add_argument("--imports", action="append", default=[], metavar="MODULE", help=told)
+
+
+def add_game_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the board, the rules and the seed."""
+    parser.add_argument("--width", type=int, default=11, help="board width (default: %(default)s)")
+    parser.add_argument("--height", type=int, default=11, help="board height (default: %(default)s)")
+    parser.add_argument("--ruleset", default="standard", help="official ruleset (default: %(default)s)")
+    parser.add_argument("--map", default="standard", help="official map (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="games repeat with their seed (default: %(default)s)")
+    for official, default, told in _OFFICIAL_SETTINGS:
+        dashed = "--" + re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", official)
+        parser.add_argument(
+            dashed, f"--{official}", type=int, default=default, metavar="N", help=f"{told} (default: %(default)s)"
+        )
+
+
+_OFFICIAL_SETTINGS = (
+    ("foodSpawnChance", 15, "per cent of turns with new food"),
+    ("minimumFood", 1, "food is filled up to this number every turn"),
+    ("hazardDamagePerTurn", 14, "health that a hazard costs; negative heals"),
+    ("shrinkEveryNTurns", 25, "turns between two moves of a royale wall"),
+)
+"""The official command line's name of an option, its default there, and what it is."""
+
+
+def game_settings(options: argparse.Namespace) -> Any:
+    """Return the `Settings` that the options of `add_game_options` describe."""
+    from envs.battlesnake.settings import Settings
+
+    return Settings(
+        ruleset=options.ruleset,
+        map=options.map,
+        food_spawn_chance=options.food_spawn_chance,
+        minimum_food=options.minimum_food,
+        hazard_damage=options.hazard_damage_per_turn,
+        shrink_every_n_turns=options.shrink_every_n_turns,
+    )
+
+
+def wants_color() -> bool:
+    """Whether pictures on stdout should be in colour: on a terminal, unless NO_COLOR is set (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def columns() -> int | None:
+    """Return how many characters wide pictures on stdout may be; None without a terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def text_console(stream: TextIO, *, quiet: bool = False) -> Console:
+    """Return Rich's console for `stream`. It redraws text only on a terminal.
+
+    Left alone, Rich would turn each line into an HTML box in a notebook, which is cut at its edge. And because Jupyter sets
+    FORCE_COLOR, Rich would take a pipe for a terminal.
+    """
+    from rich.console import Console
+
+    return Console(file=stream, highlight=False, quiet=quiet, force_jupyter=False, force_terminal=stream.isatty())
+
+
+class Redrawn:
+    """A context manager for text on a terminal that each `show` replaces. The text is cut at the terminal's edges.
+
+    `live` is False where nothing can be redrawn; `show` then prints nothing. The last text stays when the context ends.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.live import Live
+
+        console = text_console(stream)
+        self.live = console.is_terminal and not console.is_dumb_terminal
+        self._live = Live(console=console, auto_refresh=False) if self.live else None
+
+    def __enter__(self) -> Redrawn:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def show(self, text: str) -> None:
+        """Replace the text that is shown. It may have escape sequences for colours."""
+        from rich.text import Text
+
+        if self._live:
+            self._live.update(Text.from_ansi(text, no_wrap=True, overflow="crop"), refresh=True)
+
+
+def draw_all(pictures: Iterable[str], delay: float) -> None:
+    """Draw each board over the last one, `delay` seconds apart. Without a terminal, print only the last one."""
+    picture = ""
+    with Redrawn(sys.stdout) as screen:
+        for picture in pictures:
+            screen.show(picture)
+            if screen.live:
+                time.sleep(delay)
+    if not screen.live:
+        print(picture)
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file so that it appears whole or not at all. Text becomes UTF-8. Raises `ConfigError` if it can't be written."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+        os.replace(part, path)
+    except OSError as error:
+        raise ConfigError(f"{path} can't be written: {error.strerror or error}. Choose another place") from error

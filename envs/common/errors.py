@@ -1,0 +1,89 @@
+"""The errors that a user's input can cause, with one class per kind of failure.
+
+The command line prints the message of a `ProcsnakeError` on one line and exits with code 2. Users of the library catch the
+class that they care about. A message says what was wrong, the value seen, the likely cause, and what to try next.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shlex
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+
+class ProcsnakeError(Exception):
+    """The base class of all errors that a user can cause and mend."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross processes; made anew of its message alone, as Python would, one with other arguments raises another.
+        return _remade, (type(self), str(self), self.__dict__)
+
+
+def _remade(kind: type[ProcsnakeError], message: str, attributes: dict[str, Any]) -> ProcsnakeError:
+    error = kind.__new__(kind, message)
+    error.__dict__.update(attributes)
+    return error
+
+
+class UnknownNameError(ProcsnakeError):
+    """Nothing is registered under this name. The message offers the nearest known names."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
+        self.kind, self.name, self.known = kind, name, sorted(known)
+        near = difflib.get_close_matches(str(name), self.known, n=3, cutoff=0.5)
+        offer = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else f"Known: {', '.join(self.known)}."
+        super().__init__(" ".join(filter(None, (f"unknown {kind} {name!r}.", offer, hint))))
+
+
+class ConfigError(ProcsnakeError):
+    """A configuration value has the wrong type or is outside its range."""
+
+
+class InvalidStateError(ProcsnakeError):
+    """No game can have this board, snake or state array. The message begins with the field that is wrong."""
+
+
+class InvalidActionError(ProcsnakeError):
+    """An array of actions has the wrong shape or type, or an action is missing."""
+
+
+class ComplianceError(ProcsnakeError):
+    """A world, map, ruleset or agent breaks the contract of its kind. The message says what is wrong, where and when."""
+
+
+class MissingDependencyError(ProcsnakeError):
+    """An optional package (or system library) that this feature needs is not installed."""
+
+    def __init__(self, package: str, *, feature: str, install: str) -> None:
+        super().__init__(f"{feature} needs {package}, which is not installed. Try: {install}")
+
+    @classmethod
+    def of_extra(cls, error: ModuleNotFoundError, *, feature: str) -> MissingDependencyError | None:
+        """Return the error for a module that one of procsnake's extras brings, naming the extra; None for any other module."""
+        package = (error.name or "").partition(".")[0]
+        extra = _extra_with(package) if package else None
+        return cls(package, feature=feature, install=pip_install(f"procsnake[{extra}]")) if extra else None
+
+
+def pip_install(*requirements: str) -> str:
+    """Return the shell command that installs these requirements into this Python."""
+    pip = shutil.which("pip")
+    own = pip and Path(pip).parent == Path(sysconfig.get_path("scripts"))
+    return shlex.join([*(["pip"] if own else [sys.executable, "-m", "pip"]), "install", *requirements])
+
+
+def _extra_with(package: str) -> str | None:
+    """The extra of procsnake that asks for the distribution of this import name. They differ in dashes and capitals at most."""
+    pattern = re.compile(rf"{re.escape(package)}\b.*;.*\bextra == [\"'](?!dev)(\w+)", re.IGNORECASE)
+    try:
+        asked = metadata.requires("procsnake") or []
+    except metadata.PackageNotFoundError:
+        return None
+    return next((found[1] for one in asked if (found := pattern.match(one.replace("-", "_")))), None)

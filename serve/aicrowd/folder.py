@@ -1,0 +1,166 @@
+"""Writes an export into a folder that may hold an older one, so that nothing that its user did there is lost.
+
+`.procsnake-export.json` lists what the exporter wrote. A file that was changed since, or that the exporter never wrote, is the
+user's, and stays. If the new export would have to write something else there, the whole export is refused before anything is
+touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from envs.common.bounded import parse_json, read_text
+from envs.common.errors import ConfigError
+
+MANIFEST = ".procsnake-export.json"
+MAX_JSON_BYTES = 4 << 20
+_OLDER_EXPORT = "models/procsnake_tf.py"
+"""What exports hold that were written before there was a manifest."""
+
+Files = dict[str, bytes]
+
+
+def read_manifest(target: Path) -> dict[str, Any]:
+    """Return what the exporter wrote about itself: `files` (path → SHA-256) and `description`; empty without a manifest."""
+    try:
+        found = parse_json(read_text(target / MANIFEST, MAX_JSON_BYTES))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("files"), dict) else {}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file; empty if there is no such file, or if it holds something else."""
+    try:
+        found = parse_json(read_text(path, MAX_JSON_BYTES))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write(target: Path, files: Mapping[str, bytes], *, description: str, merged: Collection[str] = ()) -> list[str]:
+    """Write `files` to `target` and return the paths that were left as the user has them.
+
+    `merged`: paths whose new content holds the user's changes already. The folder appears whole or not at all. Raises
+    `ConfigError` if it holds something else than an export, if files that the user changed would be overwritten, or if it can't
+    be written.
+    """
+    target = Path(os.path.realpath(target))
+    kept, gone = _reconcile(target, files, merged)
+    written = {name: content for name, content in files.items() if name not in kept}
+    # A file that was kept stays the user's in the next export, too.
+    old = read_manifest(target).get("files", {})
+    hashes = {name: old[name] for name in kept if name in old} | {name: _hash(content) for name, content in written.items()}
+    manifest = json.dumps({"description": description, "files": hashes}, indent=1, sort_keys=True) + "\n"
+    try:
+        _replace(target, {**written, MANIFEST: manifest.encode()}, gone)
+    except OSError as error:
+        raise ConfigError(f"{target} can't be written: {error.strerror or error}. Choose another place with --out") from error
+    return kept
+
+
+def _reconcile(target: Path, files: Mapping[str, bytes], merged: Collection[str]) -> tuple[list[str], list[str]]:
+    """(Paths that stay as the user has them, paths of the older export that are to go)."""
+    if not os.path.lexists(target):
+        return [], []
+    if not _is_replaceable(target):
+        raise ConfigError(
+            f"{target} exists and is no export of procsnake, so it is not replaced. Choose another folder with --out"
+        )
+    base = read_manifest(target).get("files", {})
+    kept: list[str] = []
+    conflicts: list[str] = []
+    for name, content in files.items():
+        found = _hash_of(target / name)
+        if name in merged or found is None or found in (_hash(content), base.get(name)):
+            continue
+        (kept if base.get(name) == _hash(content) else conflicts).append(name)
+    if conflicts:
+        aside = Path(f"{target}-before")
+        raise ConfigError(
+            f"{target} holds files that aren't as the exporter wrote them, and the new export would overwrite them:"
+            f" {', '.join(conflicts)}. Nothing was changed. Export to another folder with --out, or put this one aside:"
+            f" {shlex.join(['mv', str(target), str(aside)])}"
+        )
+    gone = [name for name, wrote in base.items() if name not in files and _hash_of(target / name) == wrote]
+    mine = [name for name in base if name not in files and _hash_of(target / name) not in (None, base[name])]
+    strangers = sorted({str(path.relative_to(target)) for path in _own_files(target)} - base.keys() - set(files))
+    return [*kept, *mine, *strangers], gone
+
+
+def _own_files(target: Path) -> list[Path]:
+    """All files but git's, the outputs, and what Python compiled."""
+    found = []
+    for parent, folders, names in os.walk(target):
+        folders[:] = [name for name in folders if name not in (".git", "__pycache__", "outputs")]
+        found += [Path(parent) / name for name in names if name != MANIFEST]
+    return found
+
+
+def _replace(target: Path, files: Mapping[str, bytes], gone: list[str]) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
+    old = fresh.with_suffix(".old")
+    try:
+        if target.exists():
+            shutil.copytree(target, fresh, symlinks=True, dirs_exist_ok=True)
+        for name in gone:
+            (fresh / name).unlink()
+            _remove_empty(fresh / name, fresh)
+        for name, content in files.items():
+            path = fresh / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_symlink():
+                path.unlink()
+            path.write_bytes(content)
+            if content.startswith(b"#!"):
+                path.chmod(0o755)
+        fresh.chmod(0o755)
+        if target.exists():
+            os.rename(target, old)
+        try:
+            os.rename(fresh, target)
+        except OSError:
+            if old.exists():
+                os.rename(old, target)
+            raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _remove_empty(path: Path, root: Path) -> None:
+    for parent in path.parents:
+        if parent == root or any(parent.iterdir()):
+            return
+        parent.rmdir()
+
+
+def _is_replaceable(target: Path) -> bool:
+    """An empty folder, a fresh clone of the team's repository, or an older export."""
+    if not target.is_dir():
+        return False
+    is_export = bool(read_manifest(target)) or (target / _OLDER_EXPORT).is_file()
+    return is_export or {path.name for path in target.iterdir()} <= {".git"}
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _hash_of(path: Path) -> str | None:
+    """None if there is nothing; "" for what is no file, which is nobody's but the user's."""
+    if not os.path.lexists(path):
+        return None
+    try:
+        return _hash(path.read_bytes())
+    except OSError:
+        return ""

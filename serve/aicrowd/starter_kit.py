@@ -1,0 +1,105 @@
+"""Adds procsnake's files to a clone of AIcrowd's starter kit. Everything that the clone has stays, line by line."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from envs.common.errors import ConfigError
+from serve.aicrowd.folder import Files
+
+_THE_KITS = (
+    "aicrowd_helpers/", "algorithms/__init__.py", "callbacks.py", "Dockerfile", "envs/procgen_env_wrapper.py", "preprocessors/",
+    "requirements.txt", "requirements-cpu.txt", "rollout.py", "train.py", "utils/loader.py",
+)  # fmt: skip
+"""What is the clone's wherever it has it; what else procsnake brings bears names of its own."""
+_REGISTER = """
+
+from algorithms import procsnake_registry  # noqa: E402
+
+CUSTOM_ALGORITHMS.update(procsnake_registry.CUSTOM_ALGORITHMS)
+"""
+_CALL_BACK = """
+
+from procsnake_callbacks import LogRawReturn  # noqa: E402
+
+
+class CustomCallbacks(LogRawReturn, CustomCallbacks):
+    \"\"\"The ones above, and what procsnake logs.\"\"\"
+"""
+_DEFAULT = re.compile(r"(EXPERIMENT_DEFAULT=)[\"']?[^\"'\s]+[\"']?")
+_ROLLOUT = re.compile(r"(\bpython3?\s+)(?:\./)?rollout\.py\b")
+_STAND_IN = "utils/rollout_on_ray_086.py"
+
+
+def merge(clone: Path, ours: Files, experiment: str) -> tuple[Files, list[str]]:
+    """Return all files of the merged entry, and a sentence about each file of the clone of which procsnake has another version.
+
+    Raises `ConfigError` if `clone` is no starter kit, whose run.sh must name an experiment.
+    """
+    theirs = _read(clone)
+    run_sh = theirs.get("run.sh", b"").decode("utf-8", "replace")
+    if not _DEFAULT.search(run_sh):
+        raise ConfigError(
+            f"{clone} is no clone of the starter kit: it has no run.sh that sets EXPERIMENT_DEFAULT."
+            " Leave --starter-kit away to do without one"
+        )
+    merged, told = {**theirs, **ours}, []
+    merged["algorithms/procsnake_registry.py"] = ours["algorithms/registry.py"]
+    edited = {"run.sh": _DEFAULT.sub(rf'\g<1>"{experiment}"', _ROLLOUT.sub(rf"\g<1>{_STAND_IN}", run_sh)).encode()}
+    told.append(f"run.sh is the kit's, but it names {experiment} and starts rollouts through {_STAND_IN}.")
+    for name, addition, what in (
+        ("algorithms/registry.py", _REGISTER, "procsnake's algorithms"),
+        ("callbacks.py", _CALL_BACK, "raw_return and raw_length"),
+    ):
+        if name in theirs:
+            edited[name] = _appended(theirs[name], addition)
+            told.append(f"{name} is the kit's, with {what} added at its end.")
+    if "requirements.txt" in theirs:
+        edited["requirements.txt"], added = _requirements(theirs["requirements.txt"], ours["requirements.txt"])
+        told.append(f"requirements.txt is the kit's, with {', '.join(added) or 'nothing'} added.")
+    if ".gitignore" in theirs:
+        edited[".gitignore"] = _with_lines(theirs[".gitignore"], ours[".gitignore"])
+    for name in sorted((theirs.keys() & ours.keys()) - edited.keys()):
+        the_kits = name.startswith(_THE_KITS)
+        if the_kits:
+            edited[name] = theirs[name]
+        if theirs[name] != ours[name]:
+            told.append(f"{name} is " + ("the kit's; procsnake's" if the_kits else "procsnake's; the kit's") + " was left out.")
+    return {**merged, **edited}, told
+
+
+def _read(clone: Path) -> Files:
+    """The clone's files; not those of git, of runs, and links to nothing."""
+    files: Files = {}
+    for parent, folders, names in os.walk(clone):
+        folders[:] = sorted(name for name in folders if name not in (".git", "outputs", "__pycache__"))
+        for path in (Path(parent) / name for name in sorted(names)):
+            if path.is_file():
+                files[str(path.relative_to(clone))] = path.read_bytes()
+    return files
+
+
+def _appended(content: bytes, addition: str) -> bytes:
+    text = content.decode("utf-8", "replace")
+    return content if addition in text else (text.rstrip("\n") + "\n" + addition).encode()
+
+
+def _with_lines(content: bytes, more: bytes) -> bytes:
+    have = content.decode("utf-8", "replace").splitlines()
+    return ("\n".join([*have, *(line for line in more.decode().splitlines() if line not in have)]) + "\n").encode()
+
+
+def _requirements(content: bytes, more: bytes) -> tuple[bytes, list[str]]:
+    """The clone's lines, and ours for packages that it doesn't name; TensorFlow's three names stand for one package."""
+    have = content.decode("utf-8", "replace").splitlines()
+    named = {_package(line) for line in have}
+    added = [line for line in more.decode().splitlines() if _package(line) and _package(line) not in named]
+    return ("\n".join([*have, *added]) + "\n").encode(), added
+
+
+def _package(line: str) -> str:
+    found = re.match(r"\s*([A-Za-z0-9][\w.-]*)", line)
+    name = found[1].lower().replace("_", "-") if found else ""
+    return "tensorflow" if name in ("tensorflow-gpu", "tensorflow-cpu") else name

@@ -1,0 +1,133 @@
+"""Reads a folder that is to be handed in. Nothing of it is run, and whatever is broken is read as empty."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from envs.common.bounded import MAX_YAML_BYTES, parse_yaml, read_text
+from serve.aicrowd.competition import LOCAL
+
+_PYTHON = (3, 7)
+_WEIGHT_FILES = (".npz", ".npy", ".h5", ".hdf5", ".pt", ".pth", ".ckpt", ".onnx", ".safetensors", ".pb")
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A rule that isn't kept."""
+
+    where: str
+    what: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}. {self.fix}"
+
+
+class Submission:
+    """A folder that is to be handed in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._trees: dict[str, ast.Module] = {}
+
+    @cached_property
+    def files(self) -> list[str]:
+        """Paths of all files but git's and those of outputs/, sorted."""
+        found = []
+        for parent, folders, names in os.walk(self.folder):
+            at = Path(parent).relative_to(self.folder)
+            folders[:] = [name for name in folders if name not in (".git", "__pycache__") and at / name != Path("outputs")]
+            found += [str(at / name) for name in names]
+        return sorted(found)
+
+    def text(self, path: str) -> str:
+        """The content of a file; empty if it isn't there or isn't text."""
+        try:
+            return read_text(self.folder / path, MAX_YAML_BYTES)
+        except (OSError, ValueError):
+            return ""
+
+    @cached_property
+    def experiment_path(self) -> str:
+        """The experiment that run.sh runs unless it is told otherwise."""
+        found = re.search(r"EXPERIMENT_DEFAULT=[\"']?([^\"'\s]+)", self.text("run.sh"))
+        return found[1] if found else ""
+
+    @cached_property
+    def experiments(self) -> dict[str, Any]:
+        """The content of the YAML file; empty if it can't be read."""
+        try:
+            read = parse_yaml(self.text(self.experiment_path)) if self.experiment_path else None
+        except ValueError:
+            return {}
+        return {str(name): body for name, body in read.items() if isinstance(body, dict)} if isinstance(read, dict) else {}
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return next(iter(self.experiments.values()), {})
+
+    @property
+    def config(self) -> dict[str, Any]:
+        found = self.body.get("config")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def env_config(self) -> dict[str, Any]:
+        found = self.config.get("env_config")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether aicrowd.json says that the folder is not for the competition."""
+        return LOCAL in self.text("aicrowd.json")
+
+    @property
+    def model(self) -> dict[str, Any]:
+        found = self.config.get("model")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def is_torch(self) -> bool:
+        return bool(self.config.get("use_pytorch")) or self.config.get("framework") == "torch"
+
+    def files_below(self, folder: str) -> list[str]:
+        """Python files directly in a folder: those that are executed at start-up, of envs and models."""
+        return [path for path in self.files if path.endswith(".py") and str(Path(path).parent) == folder]
+
+    def tree(self, path: str) -> ast.Module:
+        """The syntax of a file; empty if Python 3.7 can't read it."""
+        if path not in self._trees:
+            try:
+                self._trees[path] = parse(self.text(path))
+            except (SyntaxError, ValueError):
+                self._trees[path] = ast.Module([], [])
+        return self._trees[path]
+
+    @cached_property
+    def weights(self) -> list[str]:
+        """Return the paths of files that hold weights."""
+        return [path for path in self.files if path.endswith(_WEIGHT_FILES) or is_checkpoint(path)]
+
+
+def is_checkpoint(path: str) -> bool:
+    """True for what Ray writes beside its results."""
+    return bool(re.search(r"(^|/)checkpoint-\d+$", path)) or path.endswith((".pkl", ".pickle", ".tune_metadata"))
+
+
+def parse(text: str) -> ast.Module:
+    """As Python 3.7 reads it. Raises `ValueError` or `SyntaxError` if it can't."""
+    try:
+        return ast.parse(text, feature_version=_PYTHON)
+    except (RecursionError, MemoryError) as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def strings(tree: ast.AST) -> set[str]:
+    """All texts that a file holds as constants."""
+    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}

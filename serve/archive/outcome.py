@@ -1,0 +1,100 @@
+"""Works out from what a server saw how a game went for its snake: the result, the cause of death, and late answers.
+
+An engine tells none of this: `/end` brings the last board, but never names a cause of death or a time-out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from envs.battlesnake.plain import ruleset_step
+from envs.battlesnake.recording import UNKNOWN_CAUSE
+from envs.battlesnake.state import MOVE_NAMES
+from envs.common.errors import ProcsnakeError
+
+WON, LOST, DRAW = "won", "lost", "draw"
+_STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0))
+_NEAR, _MAX_NEAR = 2, 3
+
+
+class AnswerRow(NamedTuple):
+    """One answer, without its board."""
+
+    turn: int
+    move: int
+    x: int
+    y: int
+    fallback: str | None
+    latency_ms: float | None
+
+
+def result(end: Mapping[str, Any] | None, lines: Sequence[AnswerRow], *, you: str, num_snakes: int) -> str | None:
+    """Return "won", "lost" or "draw" by the last board; None for a game that hasn't ended or had nobody to beat.
+
+    It is a draw if several snakes are alive at the end, or if none is and we were asked until the end.
+    """
+    if end is None or num_snakes < 2:
+        return None
+    if you in end["alive"]:
+        return WON if len(end["alive"]) == 1 else DRAW
+    played_to_the_end = bool(lines) and end["turn"] - lines[-1].turn <= 2
+    return DRAW if not end["alive"] and played_to_the_end else LOST
+
+
+def not_played(lines: Sequence[AnswerRow], *, width: int, height: int, timeout_ms: int) -> int:
+    """Return the number of time-outs: turns after which the snake wasn't where our answer leads, or whose answer was late."""
+    late = {line.turn for line in lines if line.latency_ms is not None and line.latency_ms >= timeout_ms}
+    for line, after in pairwise(lines):
+        dx, dy = _STEPS[line.move]
+        target = (line.x + dx) % width, (line.y + dy) % height
+        if after.turn == line.turn + 1 and (after.x, after.y) != target:
+            late.add(line.turn)
+    return len(late)
+
+
+def percentiles(latencies_ms: Sequence[float | None]) -> dict[str, float | None]:
+    """Return {"p50", "p95", "p99"} in milliseconds."""
+    known = [latency for latency in latencies_ms if latency is not None]
+    if not known:
+        return dict.fromkeys(("p50", "p95", "p99"))
+    return {f"p{share}": round(float(np.percentile(known, share)), 2) for share in (50, 95, 99)}
+
+
+def cause_of_death(board: Mapping[str, Any], you: str, moves: Sequence[int], *, ruleset: str, hazard_damage: int) -> str:
+    """Return the likeliest cause of a snake's death after `board`, over all moves that its neighbours may have made.
+
+    `moves` are those that the snake may have played, the likeliest first: its answer, then the answer before, which engines
+    repeat after a time-out. The engine's rules decide the cause. It is `UNKNOWN_CAUSE` if none of the moves is deadly.
+    """
+    snakes = board["snakes"]
+    ids = [snake["id"] for snake in snakes]
+    if you not in ids:
+        return UNKNOWN_CAUSE
+    head = snakes[ids.index(you)]["head"]
+    distances = {n: sum(abs(s["head"][axis] - head[axis]) for axis in "xy") for n, s in enumerate(snakes) if s["id"] != you}
+    near = sorted((n for n, distance in distances.items() if distance <= _NEAR), key=distances.__getitem__)[:_MAX_NEAR]
+    for own in moves:
+        found: Counter[str] = Counter()
+        for theirs in product(MOVE_NAMES, repeat=len(near)):
+            chosen = dict(zip(near, theirs, strict=True)) | {ids.index(you): MOVE_NAMES[own]}
+            found[_fate(board, ids.index(you), [chosen.get(n, "on") for n in range(len(ids))], ruleset, hazard_damage)] += 1
+        del found[""]
+        if found:
+            return found.most_common(1)[0][0]
+    return UNKNOWN_CAUSE
+
+
+def _fate(board: Mapping[str, Any], slot: int, moves: list[str], ruleset: str, hazard_damage: int) -> str:
+    """The cause of the snake's death after these moves, "" if it lives."""
+    try:
+        # As a solo game, so that a board with one snake left isn't over.
+        settings = {"hazardDamagePerTurn": hazard_damage}
+        _, after = ruleset_step({"turn": 1, **board}, moves, ruleset=ruleset, settings=settings, solo=True)
+    except ProcsnakeError:
+        return ""
+    return after["snakes"][slot]["eliminatedCause"]

@@ -1,0 +1,279 @@
+"""Reads the games that a server has kept, for the viewer, for people and for training."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from envs.battlesnake.recording import EXTRAS, Recording
+from envs.battlesnake.state import MOVE_NAMES
+from envs.common.errors import ProcsnakeError
+from envs.common.migrations import NewerDatabaseError
+from serve.archive.outcome import DRAW, LOST, WON, percentiles
+from serve.archive.rows import unpack
+from serve.archive.story import Row, boards_of_others, bodies_of, dead_on, deaths, with_bodies
+from serve.archive.tables import GAMES, TURNS, Database, summary
+from serve.doctor import CHECK_PREFIX
+
+_RECENT_TURNS, _PAGE = 10_000, 100
+
+
+class GamesUnavailableError(ProcsnakeError):
+    """The database of games can't be read at the moment, or there is none."""
+
+
+class GameArchive:
+    """The games in a database, `sqlite:///FILE` or `postgresql://…` as in `DATABASE_URL`.
+
+    A game is identified by its id and the snake of ours that played it. Where that snake plays several bodies in one game,
+    `you`, the body's id, says which. Raises `ConfigError` for a URL of another kind. Methods that read raise
+    `GamesUnavailableError` if the database can't be read.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._database = Database(url)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    def check(self) -> None:
+        """Raise `NewerDatabaseError` if this procsnake doesn't know the schema.
+
+        A database that is away at the moment passes.
+        """
+        with suppress(sa.exc.SQLAlchemyError, OSError):
+            if self.exists:
+                with self._database.reading():
+                    pass
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a database. It is True for a database that isn't a file."""
+        return self._database.file is None or self._database.file.is_file()
+
+    def games(self, *, live: bool | None = None, limit: int = 50, offset: int = 0) -> list[dict[str, Any]]:
+        """Return games, those seen last first: all, those being played (`live=True`), or those that are over (`live=False`).
+
+        Each game has `id`, `is_check` (`procsnake doctor` played it), `snake`, `you`, `ruleset`, `map`, `width`, `height`,
+        `snakes` (names at the start), `started` and `ended` (seconds since 1970; None while it is played), `turns` (number of
+        the last), `result` ("won", "lost", "draw", None), `cause` (of our death, as far as the rules tell), `timeouts`
+        (answers that the engine didn't play), `errors` (answers by the watchdog), and `p50`, `p95`, `p99` (milliseconds).
+        """
+        query = sa.select(GAMES).order_by(GAMES.c.seen.desc(), GAMES.c.number.desc()).limit(limit).offset(offset)
+        if live is not None:
+            query = query.where(GAMES.c.ended.is_(None) if live else GAMES.c.ended.is_not(None))
+        with self._reading() as connection:
+            return [_shown(connection, row._asdict()) for row in connection.execute(query).all()]
+
+    def every_game(self, *, live: bool | None = None) -> Iterator[dict[str, Any]]:
+        """Yield all of `games`, reading page by page."""
+        offset = 0
+        while page := self.games(live=live, limit=_PAGE, offset=offset):
+            yield from page
+            offset += len(page)
+
+    def game(self, game_id: str, snake: str, you: str | None = None) -> dict[str, Any] | None:
+        """Return one game in the form of `games`; None if it isn't known.
+
+        It also has `game` (the webhook's object), `bodies` ([{"snake", "you"}], all of ours that play in it), `is_end_known`
+        (whether `/end` came), and `is_whole`. That is False, because others' deaths, and what happened while nobody of ours
+        was asked, are not known.
+        """
+        with self._reading() as connection:
+            bodies = bodies_of(connection, game_id)
+            row = _own(bodies, snake, you)
+            return None if row is None else _shown_whole(connection, row, bodies)
+
+    def bodies(self, game_id: str) -> list[dict[str, Any]]:
+        """Return a game as each body of ours saw it, in the form of `game`. The body that was asked last comes first."""
+        with self._reading() as connection:
+            bodies = bodies_of(connection, game_id)
+            return [_shown_whole(connection, body, bodies) for body in bodies]
+
+    def turns(self, game_id: str, snake: str, *, since: int = 0, you: str | None = None) -> list[dict[str, Any]]:
+        """Return the turns from number `since` on, in order; none for a game that isn't known.
+
+        Each turn has `turn`, `board` (webhook form: width, height, food, hazards, and the living snakes), `you` (id), `move`
+        ("up", "down", "left", "right"), `probabilities` and `values` (4, in that order, or None), `value` (or None), `note`,
+        `fallback` (why the watchdog answered, or None), `latency_ms`, and `eliminated` (for each body of ours that is gone
+        from the board: `id`, `eliminatedOnTurn`, `eliminatedCause`, `eliminatedBy`). If this body is dead and only another
+        body of ours was asked, the turn has that body's board, and `move` is None. The board of `/end` comes last, in the same
+        form.
+        """
+        with self._reading() as connection:
+            bodies = bodies_of(connection, game_id)
+            game = _own(bodies, snake, you)
+            if game is None:
+                return []
+            query = sa.select(TURNS).where(TURNS.c.number == game["number"], TURNS.c.turn >= since).order_by(TURNS.c.turn)
+            turns = [_shown_turn(row._asdict(), game["you"]) for row in connection.execute(query)]
+            others = [body for body in bodies if body["number"] != game["number"]]
+            turns += [_only_board(game, *told) for told in boards_of_others(connection, game, others, since)]
+            turns.sort(key=lambda turn: turn["turn"])
+            turns += _last_board([game, *others], max(since, turns[-1]["turn"] + 1 if turns else 0))
+            fates = deaths(connection, bodies)
+            return [{**turn, "eliminated": dead_on(turn, fates)} for turn in turns]
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the figures of all games that are kept.
+
+        They are `games`, `live`, `won`, `lost`, `draw`, `timeouts`, `errors`, `causes` ({cause: deaths}), `snakes` ({snake:
+        games}), and `p50`, `p95`, `p99` in milliseconds over the last 10 000 turns written. The checks of `procsnake doctor`
+        count in none of these; `checks` is their number.
+        """
+        count, is_check = sa.func.count(), GAMES.c.game_id.startswith(CHECK_PREFIX, autoescape=True)
+        with self._reading() as connection:
+
+            def counted(column: sa.ColumnElement[Any]) -> dict[str, int]:
+                found = connection.execute(sa.select(column, count).where(column.is_not(None), ~is_check).group_by(column))
+                return dict(map(tuple, found))
+
+            sums = (sa.func.coalesce(sa.func.sum(GAMES.c[name]), 0) for name in ("timeouts", "errors"))
+            figures = sa.select(count, sa.func.count(GAMES.c.ended), *sums).where(~is_check)
+            games, over, timeouts, errors = connection.execute(figures).one()
+            recent = sa.select(TURNS.c.latency_ms).join(GAMES).where(~is_check)
+            recent = recent.order_by(TURNS.c.number.desc(), TURNS.c.turn.desc()).limit(_RECENT_TURNS)
+            results = counted(GAMES.c.result)
+            return {
+                "games": games,
+                "live": games - over,
+                "checks": connection.scalar(sa.select(count).select_from(GAMES).where(is_check)),
+                **{result: results.get(result, 0) for result in (WON, LOST, DRAW)},
+                "timeouts": timeouts,
+                "errors": errors,
+                "causes": counted(GAMES.c.cause),
+                "snakes": counted(GAMES.c.snake),
+                **percentiles(list(connection.scalars(recent))),
+            }
+
+    def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
+        """Return a game as a recording (`envs.battlesnake.recording`); None if it isn't known or has no turns."""
+        game, turns = self.game(game_id, snake, you), self.turns(game_id, snake, you=you)
+        if game is None or not turns:
+            return None
+        with _named_damage():
+            eliminated = with_bodies(turns)
+            requests = [_request(game, turn, turns[0], dead) for turn, dead in zip(turns, eliminated, strict=True)]
+            return Recording(game["game"], requests, _ending(game, turns[-1]))
+
+    def export(self, directory: str | os.PathLike[str], *, snake: str | None = None) -> Iterator[Path]:
+        """Write every game that is over to `directory` as a recording, and yield the paths. Checks are left out."""
+        for game in self.every_game(live=False):
+            if snake in (None, game["snake"]) and not game["is_check"]:
+                recording = self.recording(game["id"], game["snake"], game["you"])
+                if recording is not None:
+                    yield recording.write(Path(directory, _file_name(game)))
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        try:
+            with _named_damage(), self._database.reading() as connection:
+                yield connection
+        except (sa.exc.SQLAlchemyError, OSError, NewerDatabaseError) as error:
+            raise GamesUnavailableError(f"the games can't be read: {str(error).splitlines()[0]}") from error
+
+
+def _own(bodies: Sequence[Row], snake: str, you: str | None) -> Row | None:
+    """The row that is asked for; of several bodies of one snake the first by id, unless `you` says which."""
+    mine = [body for body in bodies if body["snake"] == snake and you in (None, body["you"])]
+    return min(mine, key=lambda body: body["you"], default=None)
+
+
+def _shown_whole(connection: sa.Connection, row: Row, bodies: Sequence[Row]) -> dict[str, Any]:
+    is_end_known = any(body["end"] is not None for body in bodies)
+    # One that is asked no more because it is dead falls silent while the others play on.
+    goes_on = not is_end_known and any(body["ended"] is None for body in bodies)
+    shown = _shown(connection, row)
+    return {
+        **shown,
+        "ended": None if goes_on else shown["ended"],
+        "game": json.loads(row["game"]),
+        "bodies": [{"snake": body["snake"], "you": body["you"]} for body in bodies],
+        "is_end_known": is_end_known,
+        "is_whole": False,
+    }
+
+
+@contextmanager
+def _named_damage() -> Iterator[None]:
+    """Rows that no server has written: cut off, damaged, or made to harm."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise GamesUnavailableError(f"the games can't be read, because the database is damaged ({what})") from error
+
+
+def _shown(connection: sa.Connection, row: Mapping[str, Any]) -> dict[str, Any]:
+    game = json.loads(row["game"])
+    figures = ("turns", "result", "cause", "timeouts", "errors", "p50", "p95", "p99")
+    known = row if row["ended"] is not None else summary(connection, row)
+    return {
+        "id": row["game_id"],
+        "is_check": row["game_id"].startswith(CHECK_PREFIX),
+        "snake": row["snake"],
+        "you": row["you"],
+        "ruleset": game["ruleset"]["name"],
+        "map": game["map"],
+        "width": row["width"],
+        "height": row["height"],
+        "snakes": json.loads(row["names"]),
+        "started": row["started"],
+        "ended": row["ended"],
+        **{figure: known[figure] for figure in figures},
+    }
+
+
+def _shown_turn(row: Mapping[str, Any], you: str) -> dict[str, Any]:
+    told = {"turn": row["turn"], "you": you, "move": MOVE_NAMES[row["move"]], **unpack(row["data"])}
+    return {**told, "fallback": row["fallback"], "latency_ms": row["latency_ms"]}
+
+
+def _last_board(bodies: Sequence[Row], since: int) -> list[dict[str, Any]]:
+    """The board that `/end` told to the first of these bodies, or else to any."""
+    ends = (unpack(body["end"]) for body in bodies if body["end"] is not None)
+    end = next((end for end in ends if end["board"] is not None), None)
+    return [] if end is None or end["turn"] < since else [_only_board(bodies[0], end["turn"], end["board"])]
+
+
+def _only_board(game: Row, turn: int, board: dict[str, Any]) -> dict[str, Any]:
+    """A turn on which this body of ours wasn't asked."""
+    nothing = dict.fromkeys(("move", "probabilities", "values", "value", "fallback", "latency_ms"))
+    return {"turn": turn, "board": board, "you": game["you"], **nothing, "note": {}}
+
+
+def _request(
+    game: Mapping[str, Any], turn: Mapping[str, Any], first: Mapping[str, Any], dead: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """A turn as the move request it was, with what was decided. Once dead, `you` is shown as on the first board."""
+    bodies = {snake["id"]: snake for board in (first, turn) for snake in board["board"]["snakes"]}
+    request = {"game": game["game"], "turn": turn["turn"], "board": turn["board"], "you": bodies.get(turn["you"], {})}
+    extras: dict[str, Any] = {"eliminated": dead} if dead else {}
+    if turn["move"] is not None:
+        told = {key: turn[key] for key in ("move", "probabilities", "values", "value", "latency_ms") if turn[key] is not None}
+        extras["decisions"] = {turn["you"]: {**told, **({"note": turn["note"]} if turn["note"] else {})}}
+    return {**request, **({EXTRAS: extras} if extras else {})}
+
+
+def _ending(game: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The last line of a recording, None for a game that was broken off."""
+    if game["result"] is None:
+        return None
+    is_end = last["move"] is None and last["turn"] == game["turns"]
+    alive = last["board"]["snakes"] if is_end and game["result"] != DRAW else []
+    winner = alive[0] if len(alive) == 1 else {"id": "", "name": ""}
+    return {"winnerId": winner["id"], "winnerName": winner["name"], "isDraw": game["result"] == DRAW}
+
+
+def _file_name(game: Mapping[str, Any]) -> str:
+    """A name from strangers' texts that is a file name and nothing else."""
+    parts = (re.sub(r"[^A-Za-z0-9_-]", "_", game[part])[:80] for part in ("id", "snake", "you"))
+    return "--".join(parts) + ".jsonl"

@@ -1,0 +1,257 @@
+"""Turns a request and our answer to it into rows for the database. These are pure functions.
+
+The names, shouts and colours of strangers are kept as text of limited length. Whoever shows them must escape them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import reprlib
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+
+from agents.agent import Decision
+from envs.battlesnake.plain import hazard_layers
+from envs.battlesnake.state import MAX_SIDE, MOVE_NAMES
+from envs.battlesnake.webhook import Turn, WebhookError, game_object, most_hazards, read_end_request
+from envs.common.bounded import inflate, parse_json
+
+MAX_TEXT, MAX_NOTE_BYTES = 256, 16 * 1024
+MAX_UNPACKED_BYTES = 16 << 20
+"""What is kept of a request has hardly more bytes than the request with each of its hazards once."""
+GAME_BYTES, TURN_BYTES = 500, 100
+"""How many bytes the database needs for a game and a turn besides their texts and data: numbers, indexes, half-empty pages."""
+_ROWS_BYTES = 600
+
+
+@dataclass(frozen=True)
+class Event:
+    """One request as the server saw it. `turn` is the request as it was read; None for `/end`, where `you` may be dead."""
+
+    snake: str
+    body: Mapping[str, Any]
+    at: float
+    """When it came, in wall-clock seconds since 1970."""
+    turn: Turn | None = None
+    decision: Decision | None = None
+    """The decision; None for `/start`."""
+    latency_ms: float | None = None
+    size: int = 0
+    """The size of the request, in bytes."""
+
+
+@dataclass(frozen=True)
+class GameRows:
+    """What one event adds: a game if it is new, and a turn or the end of the game."""
+
+    game: dict[str, Any] | None
+    """The row of `games`; None if the request doesn't tell enough."""
+    key: tuple[str, str, str]
+    """The game's id, the snake's name, and the id of its body."""
+    at: float
+    turn: dict[str, Any] | None = None
+    end: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """The approximate size in memory, in bytes."""
+        return _ROWS_BYTES + game_bytes(self.game or {}) + len(self.end or b"") + turn_bytes(self.turn or {})
+
+
+def game_bytes(row: Mapping[str, Any]) -> int:
+    """Return how many bytes the database needs for a new row of `games`, without turns and end."""
+    return GAME_BYTES + sum(len(value) for value in row.values() if isinstance(value, str))
+
+
+def turn_bytes(row: Mapping[str, Any]) -> int:
+    """Return how many bytes the database needs for a row of `turns`."""
+    return TURN_BYTES + len(row.get("fallback") or "") + len(row.get("data", b""))
+
+
+def rows_of(event: Event) -> GameRows:
+    """Return the rows of an event. Raises `WebhookError` for an `/end` that doesn't tell which game ended."""
+    if event.turn is None:
+        return _end_rows(event)
+    key = (clean(event.turn.game_id), event.snake, clean(event.turn.ids[event.turn.you]))
+    turn = None if event.decision is None else _turn_row(event, event.turn, event.decision)
+    return GameRows(_game_row(event, event.turn, key), key, event.at, turn=turn)
+
+
+def _game_row(event: Event, turn: Turn, key: tuple[str, str, str]) -> dict[str, Any]:
+    state, source = turn.state, event.body["game"].get("source", "")
+    game = game_object(state.settings, key[0], timeout_ms=turn.timeout_ms, source=clean(source))
+    return {
+        "game_id": key[0],
+        "snake": key[1],
+        "you": key[2],
+        "game": json.dumps(game),
+        "width": state.width,
+        "height": state.height,
+        "names": json.dumps([clean(name) for name in turn.names]),
+        "first_turn": turn.number,
+        "started": event.at,
+        "seen": event.at,
+    }
+
+
+def _turn_row(event: Event, turn: Turn, decision: Decision) -> dict[str, Any]:
+    note = json_able(decision.note)
+    if len(json.dumps(note)) > MAX_NOTE_BYTES:
+        note = {"dropped": f"the agent's note was longer than {MAX_NOTE_BYTES} bytes"}
+    reason = decision.note.get("fallback")
+    told = {
+        "board": _tidy_board(event.body, turn),
+        "probabilities": numbers_by_move(decision.probabilities),
+        "values": numbers_by_move(decision.note.get("values")),
+        "value": json_able(decision.value),
+        "note": note,
+    }
+    head = told["board"]["snakes"][turn.you]["head"]
+    return {
+        "turn": turn.number,
+        "move": int(decision.move),
+        "x": head["x"],
+        "y": head["y"],
+        "fallback": None if reason is None else clean(reason),
+        "latency_ms": event.latency_ms,
+        "data": pack(told),
+    }
+
+
+def _end_rows(event: Event) -> GameRows:
+    body = event.body
+    game_id, you = _identity(body, "game"), _identity(body, "you")
+    key = (clean(game_id), event.snake, clean(you))
+    final = _read_final(body)
+    number = body.get("turn")
+    is_plausible = isinstance(number, int) and 0 <= number < 1 << 30
+    end: dict[str, Any] = {"turn": number if is_plausible else 0, "alive": [], "board": None}
+    if final is not None:
+        end |= {"alive": [clean(snake) for snake in final.ids], "board": _tidy_board(body, final, with_you=False)}
+    return GameRows(None if final is None else _game_row(event, final, key), key, event.at, end=pack(end))
+
+
+def _read_final(body: Mapping[str, Any]) -> Turn | None:
+    """The last board; None if nobody lives on it or it can't be read."""
+    try:
+        return read_end_request(body)
+    except WebhookError:
+        return None
+
+
+def _identity(body: Mapping[str, Any], name: str) -> str:
+    parent = body.get(name)
+    value = parent.get("id") if isinstance(parent, Mapping) else None
+    if not isinstance(value, str) or len(value) > MAX_TEXT:
+        raise WebhookError(f"{name}.id is {reprlib.repr(value)[:40]}; without it nobody knows which game ended")
+    return value
+
+
+def _tidy_board(body: Mapping[str, Any], turn: Turn, *, with_you: bool = True) -> dict[str, Any]:
+    """The board of a request that was read already, the living alone, with the fields that the API has and no others."""
+    board = body["board"]
+    by_id = {snake["id"]: snake for snake in board["snakes"]}
+    if with_you:
+        by_id[turn.ids[turn.you]] = body["you"]
+    return {
+        "width": turn.state.width,
+        "height": turn.state.height,
+        "food": _points(board.get("food")),
+        **_stacked(hazard_layers(turn.state)),
+        "snakes": [_tidy_snake(by_id[snake_id]) for snake_id in turn.ids],
+    }
+
+
+def _tidy_snake(snake: Mapping[str, Any]) -> dict[str, Any]:
+    body, looks = _points(snake["body"]), snake.get("customizations")
+    return {
+        "id": clean(snake["id"]),
+        "name": clean(snake.get("name", "")),
+        "latency": clean(snake.get("latency", "")),
+        "health": snake["health"],
+        "body": body,
+        "head": body[0],
+        "length": len(body),
+        "shout": clean(snake.get("shout", "")),
+        "squad": clean(snake.get("squad", "")),
+        "customizations": {
+            part: clean(looks.get(part, "")) if isinstance(looks, Mapping) else "" for part in ("color", "head", "tail")
+        },
+    }
+
+
+def _stacked(hazards: Mapping[tuple[int, int], int]) -> dict[str, list[Any]]:
+    """`hazards` with each point once, and if any lies there more often how often each does."""
+    layers = {} if max(hazards.values(), default=1) == 1 else {"layers": list(hazards.values())}
+    return {"hazards": [{"x": x, "y": y} for x, y in hazards], **layers}
+
+
+def _unstacked(board: dict[str, Any]) -> dict[str, Any]:
+    layers = board.pop("layers", None)
+    if layers is not None:
+        if sum(layers) > most_hazards(MAX_SIDE, MAX_SIDE) or min(layers, default=0) < 0:
+            raise ValueError(f"the board has more hazards than a game can have ({sum(layers)})")
+        board["hazards"] = [dict(point) for point, times in zip(board["hazards"], layers, strict=True) for _ in range(times)]
+    return board
+
+
+def _points(points: Iterable[Mapping[str, int]] | None) -> list[dict[str, int]]:
+    return [{"x": point["x"], "y": point["y"]} for point in points or ()]
+
+
+def clean(text: Any) -> str:
+    """Return text that any database and any page takes: at most 256 characters, no NUL, no half of a surrogate pair."""
+    shown = text if isinstance(text, str) else "" if text is None else reprlib.repr(text)
+    return shown[:MAX_TEXT].encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def json_able(value: Any) -> Any:
+    """Return the value in JSON's types.
+
+    Arrays become lists, numbers that JSON lacks become None, anything else becomes text.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {clean(key): json_able(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_able(entry) for entry in value]
+    return clean(value)
+
+
+def numbers_by_move(numbers: Any) -> list[float | None] | None:
+    """Return one number per move, or None if the agent gave none."""
+    listed = json_able(numbers)
+    is_one_each = isinstance(listed, list) and len(listed) == len(MOVE_NAMES)
+    return [_number(number) for number in listed] if is_one_each else None
+
+
+def _number(value: Any) -> float | None:
+    return round(float(value), 6) if isinstance(value, int | float) else None
+
+
+def pack(value: Any) -> bytes:
+    """JSON, deflated: boards repeat themselves, so a tenth is left."""
+    try:
+        text = orjson.dumps(value)
+    except TypeError:  # Such as an integer of more than 64 bits in an agent's note.
+        text = json.dumps(value, separators=(",", ":")).encode()
+    return zlib.compress(text, 1)
+
+
+def unpack(data: bytes) -> Any:
+    """What `pack` was given, the hazards of its `board` written out. Raises `ValueError` for what `pack` can't have written."""
+    value = parse_json(inflate(data, MAX_UNPACKED_BYTES))
+    if isinstance(value, dict) and isinstance(value.get("board"), dict):
+        _unstacked(value["board"])
+    return value

@@ -1,0 +1,92 @@
+"""Adds to one snake's turns what other bodies of ours in the same game saw.
+
+An engine tells a dead snake only the end. If another snake of ours plays on, its boards tell how the game continued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from envs.battlesnake.recording import UNKNOWN_CAUSE
+from serve.archive.rows import unpack
+from serve.archive.tables import GAMES, TURNS
+
+Row = Mapping[str, Any]
+
+
+def bodies_of(connection: sa.Connection, game_id: str) -> list[Row]:
+    """Return the rows of `games` with this id, one for each body of ours. The body that was asked last comes first."""
+    query = sa.select(GAMES).where(GAMES.c.game_id == game_id).order_by(GAMES.c.seen.desc(), GAMES.c.number.desc())
+    return [row._asdict() for row in connection.execute(query)]
+
+
+def boards_of_others(
+    connection: sa.Connection, own: Row, others: Sequence[Row], since: int
+) -> list[tuple[int, dict[str, Any]]]:
+    """Return (turn, board) of the turns from `since` on at which other bodies were asked and our own wasn't.
+
+    A board after our last turn on which our body still lives is left out, because our own turn is about to be written.
+    """
+    if not others:
+        return []
+    own_turns = sa.select(TURNS.c.turn).where(TURNS.c.number == own["number"])
+    query = (
+        sa.select(TURNS.c.turn, TURNS.c.data)
+        .where(TURNS.c.number.in_([other["number"] for other in others]), TURNS.c.turn >= since, TURNS.c.turn.not_in(own_turns))
+        .order_by(TURNS.c.turn, TURNS.c.number)
+    )
+    last, found = last_turn(connection, own), dict[int, dict[str, Any]]()
+    for turn, data in connection.execute(query):
+        board = found.get(turn) or unpack(data)["board"]
+        if turn < last or own["you"] not in _ids(board):
+            found[turn] = board
+    return sorted(found.items())
+
+
+def last_turn(connection: sa.Connection, game: Row) -> int:
+    """Return the number of the last turn at which a body was asked; -1 if it never was."""
+    found = connection.scalar(sa.select(sa.func.max(TURNS.c.turn)).where(TURNS.c.number == game["number"]))
+    return -1 if found is None else found
+
+
+def deaths(connection: sa.Connection, bodies: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return a death for each body of ours: `id`, `eliminatedOnTurn`, `eliminatedCause` and `eliminatedBy` (unknown: "").
+
+    Engines ask a snake every turn while it lives, so it died on the turn after the last one. The boards say whether it died at
+    all.
+    """
+    fates = {
+        body["you"]: {
+            "id": body["you"],
+            "eliminatedCause": body["cause"] or UNKNOWN_CAUSE,
+            "eliminatedBy": "",
+            "eliminatedOnTurn": last_turn(connection, body) + 1,
+        }
+        for body in bodies
+    }
+    return list(fates.values())
+
+
+def dead_on(turn: Mapping[str, Any], fates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return those of `fates` whose snake is no longer on the board of a turn."""
+    living = _ids(turn["board"])
+    return [fate for fate in fates if fate["eliminatedOnTurn"] <= turn["turn"] and fate["id"] not in living]
+
+
+def with_bodies(turns: Sequence[Mapping[str, Any]], known: Iterable[Mapping[str, Any]] = ()) -> list[list[dict[str, Any]]]:
+    """Return the `eliminated` of each turn in the form of recordings, each snake with what was last seen of it.
+
+    `known` are the snakes of the board before these turns.
+    """
+    seen, found = {snake["id"]: snake for snake in known}, []
+    for turn in turns:
+        seen |= {snake["id"]: snake for snake in turn["board"]["snakes"]}
+        found.append([{**seen[fate["id"]], **fate} for fate in turn["eliminated"] if fate["id"] in seen])
+    return found
+
+
+def _ids(board: Mapping[str, Any]) -> set[str]:
+    return {snake["id"] for snake in board["snakes"]}

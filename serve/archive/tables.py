@@ -1,0 +1,334 @@
+"""The database of games, in SQLite or PostgreSQL: its tables, what is written to them, and when games are deleted.
+
+Every write may be repeated: a turn is kept as it came first, and a game's figures are worked out again from its turns. So
+requests may come twice, late or to another process, and a batch that may or may not have been written is simply written again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from envs.common.errors import ConfigError, MissingDependencyError, pip_install
+from envs.common.migrations import missing
+from serve.archive.outcome import AnswerRow, cause_of_death, not_played, percentiles, result
+from serve.archive.rows import GAME_BYTES, TURN_BYTES, GameRows, game_bytes, turn_bytes, unpack
+
+ABANDONED_AFTER_S = 600
+"""A game is over when no engine has asked about it for so many seconds."""
+_BUSY_S = 2
+_MAX_ABANDONED = 1000
+_NOBODYS, _CREATION_LOCK = (-1, -1), 7_061_966
+_INSERTS: dict[str, Callable[[sa.Table], sqlite.Insert | postgresql.Insert]] = {
+    "sqlite": sqlite.insert,
+    "postgresql": postgresql.insert,
+}
+
+_META = sa.MetaData()
+GAMES = sa.Table(
+    "games",
+    _META,
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("game_id", sa.Text, nullable=False),
+    sa.Column("snake", sa.Text, nullable=False),
+    sa.Column("you", sa.Text, nullable=False),
+    sa.Column("game", sa.Text, nullable=False),
+    sa.Column("width", sa.Integer, nullable=False),
+    sa.Column("height", sa.Integer, nullable=False),
+    sa.Column("names", sa.Text, nullable=False),
+    sa.Column("first_turn", sa.Integer, nullable=False),
+    sa.Column("started", sa.Float, nullable=False),
+    sa.Column("seen", sa.Float, nullable=False, index=True),
+    sa.Column("ended", sa.Float, index=True),
+    sa.Column("end", sa.LargeBinary),
+    sa.Column("turns", sa.Integer),
+    sa.Column("result", sa.Text),
+    sa.Column("cause", sa.Text),
+    sa.Column("timeouts", sa.Integer),
+    sa.Column("errors", sa.Integer),
+    sa.Column("p50", sa.Float),
+    sa.Column("p95", sa.Float),
+    sa.Column("p99", sa.Float),
+    sa.Column("size", sa.Integer, nullable=False, server_default="0"),
+    sa.UniqueConstraint("game_id", "snake", "you"),
+)
+TURNS = sa.Table(
+    "turns",
+    _META,
+    sa.Column("number", sa.Integer, sa.ForeignKey("games.number"), primary_key=True),
+    sa.Column("turn", sa.Integer, primary_key=True),
+    sa.Column("move", sa.SmallInteger, nullable=False),
+    sa.Column("x", sa.SmallInteger, nullable=False),
+    sa.Column("y", sa.SmallInteger, nullable=False),
+    sa.Column("fallback", sa.Text),
+    sa.Column("latency_ms", sa.Float),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+# The first databases have no such table, which is version 0.
+_SCHEMA_VERSION = sa.Table("schema_version", _META, sa.Column("version", sa.Integer, nullable=False))
+STATEMENTS = (
+    # Sizes were those of turns alone.
+    f"""UPDATE games SET size = {GAME_BYTES} + length(game) + length(names) + coalesce(length("end"), 0)
+    + coalesce((SELECT sum({TURN_BYTES} + length(data)) FROM turns WHERE turns.number = games.number), 0)""",
+)
+"""What leads from the first schema to today's (`envs.common.migrations`), in SQL that SQLite and PostgreSQL both know. Tables
+that are missing altogether are made as they are above."""
+
+
+class Database:
+    """A database at `url`, which is `sqlite:///FILE` or begins with `postgresql://`.
+
+    It connects when it is first used, so a server can start while its database is still away. A database of an older procsnake
+    then gets today's schema; one of a newer procsnake raises `NewerDatabaseError`. Other failures raise
+    `sqlalchemy.exc.SQLAlchemyError` or `OSError`.
+
+    Raises `ConfigError` for any other URL, and `MissingDependencyError` if PostgreSQL's driver is not installed.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            parsed = sa.make_url(url.replace("postgres://", "postgresql://", 1))
+        except sa.exc.ArgumentError as error:
+            raise ConfigError(f"{url!r} is no database URL; one looks like sqlite:///games.db") from error
+        kind = parsed.get_backend_name()
+        if kind not in _INSERTS or (kind == "sqlite" and not parsed.database):
+            raise ConfigError(f"the database is {url!r}; sqlite:///games.db and postgresql://… are known")
+        self.file = Path(parsed.database) if kind == "sqlite" and parsed.database else None
+        if kind == "postgresql":
+            parsed, options = parsed.set(drivername="postgresql+psycopg"), {"connect_timeout": 3}
+        else:
+            options = {"timeout": _BUSY_S}
+        self._insert = _INSERTS[kind]
+        self._name = parsed.render_as_string(hide_password=True)
+        try:
+            self._engine = sa.create_engine(parsed, connect_args=options, pool_pre_ping=kind == "postgresql")
+        except ModuleNotFoundError as error:
+            raise MissingDependencyError(
+                "psycopg", feature="a PostgreSQL database", install=pip_install("procsnake[postgres]")
+            ) from error
+        if kind == "sqlite":
+            sa.event.listen(self._engine, "connect", _set_up_sqlite)
+            sa.event.listen(self._engine, "begin", _begin_sqlite)
+        self._identity: tuple[int, int] | None = _NOBODYS
+        self._is_sure = False
+        self.times_created = 0
+        """How often the database was found without tables. It is more than once if the database was lost in the meantime."""
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def look_again(self) -> None:
+        """Check the tables before the next write."""
+        self._is_sure = False
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Yield a connection for reading."""
+        if self._identity != _identity(self.file):
+            self._connect()
+        with self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        if not self._is_sure or self._identity != _identity(self.file):
+            self._connect()
+        with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+            yield connection
+
+    def _connect(self) -> None:
+        """Connect and make sure of the tables.
+
+        Called when another file lies there than before: a deleted SQLite file lives on for whoever has it open. Connections to
+        PostgreSQL need not be left for that, and another thread may be using one.
+        """
+        if self.file is not None:
+            self._engine.dispose()
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+            if self.file is None:
+                # Two processes that create the same table at once would both fail.
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})")
+            existed = sa.inspect(connection).has_table(TURNS.name)
+            _META.create_all(connection)
+            self._migrate(connection, is_new=not existed)
+        self.times_created += not existed
+        self._identity, self._is_sure = _identity(self.file), True
+
+    def _migrate(self, connection: sa.Connection, *, is_new: bool) -> None:
+        version = connection.scalar(sa.select(_SCHEMA_VERSION.c.version)) or 0
+        lacking = () if is_new else missing(STATEMENTS, version, where=self._name)
+        for statement in lacking:
+            connection.exec_driver_sql(statement)
+        if is_new or lacking:
+            connection.execute(sa.delete(_SCHEMA_VERSION))
+            connection.execute(sa.insert(_SCHEMA_VERSION).values(version=len(STATEMENTS)))
+
+    def write(self, batch: Sequence[GameRows]) -> None:
+        """Add the rows of a batch, all or none."""
+        by_game: dict[tuple[str, str, str], list[GameRows]] = {}
+        for rows in batch:
+            by_game.setdefault(rows.key, []).append(rows)
+        with self._writing() as connection:
+            # In one order for everybody, so that two processes on PostgreSQL don't wait for each other.
+            for key in sorted(by_game):
+                self._write_game(connection, key, by_game[key])
+
+    def _write_game(self, connection: sa.Connection, key: tuple[str, str, str], batch: Sequence[GameRows]) -> None:
+        for row in batch:
+            if row.game is not None:
+                connection.execute(self._upsert(row.game))
+        stored = connection.execute(_select_key(key, GAMES.c.number, GAMES.c.ended, GAMES.c.end)).first()
+        if stored is None:
+            return
+        turns = _new_turns(connection, stored.number, batch)
+        ends = [row for row in batch if row.end is not None]
+        this_game = sa.update(GAMES).where(GAMES.c.number == stored.number)
+        if turns:
+            connection.execute(self._insert(TURNS).on_conflict_do_nothing(), turns)
+            connection.execute(this_game.values(size=GAMES.c.size + sum(map(turn_bytes, turns))))
+        if stored.end is None and ends:
+            end = ends[0].end or b""
+            connection.execute(this_game.values(end=end, ended=ends[0].at, size=GAMES.c.size + len(end)))
+        elif stored.end is None and stored.ended is not None:
+            connection.execute(this_game.values(ended=None))
+        if ends or stored.end is not None:
+            self._summarise(connection, stored.number)
+
+    def _upsert(self, game: Mapping[str, Any]) -> sa.Executable:
+        insert = self._insert(GAMES).values(**game, size=game_bytes(game))
+        new, earlier = insert.excluded, insert.excluded.first_turn < GAMES.c.first_turn
+        return insert.on_conflict_do_update(
+            index_elements=["game_id", "snake", "you"],
+            set_={
+                "names": sa.case((earlier, new.names), else_=GAMES.c.names),
+                "first_turn": sa.case((earlier, new.first_turn), else_=GAMES.c.first_turn),
+                "started": sa.case((new.started < GAMES.c.started, new.started), else_=GAMES.c.started),
+                "seen": sa.case((new.seen > GAMES.c.seen, new.seen), else_=GAMES.c.seen),
+            },
+        )
+
+    def _summarise(self, connection: sa.Connection, number: int) -> None:
+        row = connection.execute(sa.select(GAMES).where(GAMES.c.number == number)).one()._asdict()
+        connection.execute(sa.update(GAMES).where(GAMES.c.number == number).values(**summary(connection, row)))
+
+    def close_abandoned(self, now: float) -> None:
+        """End the games about which no engine asks any more."""
+        with self._writing() as connection:
+            silent = sa.select(GAMES.c.number, GAMES.c.seen).where(
+                GAMES.c.ended.is_(None), GAMES.c.seen < now - ABANDONED_AFTER_S
+            )
+            for number, seen in connection.execute(silent.limit(_MAX_ABANDONED)).all():
+                self._summarise(connection, number)
+                connection.execute(sa.update(GAMES).where(GAMES.c.number == number).values(ended=seen))
+
+    def forget(self, *, before: float, max_bytes: int) -> int:
+        """Delete the games last seen `before` a time, and the oldest ones until the rest takes `max_bytes`.
+
+        Returns how many.
+        """
+        with self._writing() as connection:
+            running = sa.func.sum(GAMES.c.size).over(order_by=(GAMES.c.seen.desc(), GAMES.c.number.desc()))
+            sized = sa.select(GAMES.c.number, GAMES.c.seen, running.label("total")).subquery()
+            old = sa.select(sized.c.number).where((sized.c.seen < before) | (sized.c.total > max_bytes))
+            numbers = [number for (number,) in connection.execute(old)]
+            for some in _chunks(numbers, 500):
+                connection.execute(sa.delete(TURNS).where(TURNS.c.number.in_(some)))
+                connection.execute(sa.delete(GAMES).where(GAMES.c.number.in_(some)))
+        if numbers and self.file is not None:
+            with self._engine.connect() as connection:
+                # As a script: a single statement without a result is stepped once, which frees one page.
+                script = "PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)"
+                driver = connection.connection.driver_connection
+                assert driver is not None, "the pool has just lent it"
+                driver.executescript(script)
+        return len(numbers)
+
+
+def summary(connection: sa.Connection, game: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a game's figures as columns of `games`, worked out from its turns."""
+    about, end = json.loads(game["game"]), None if game["end"] is None else unpack(game["end"])
+    lines = read_lines(connection, game["number"])
+    num_snakes = len(json.loads(game["names"]))
+    died = end is not None and game["you"] not in end["alive"] and bool(lines)
+    return {
+        "turns": max([line.turn for line in lines[-1:]] + ([end["turn"]] if end else []), default=0),
+        "result": result(end, lines, you=game["you"], num_snakes=num_snakes),
+        "cause": _cause(connection, game, about, lines) if died else None,
+        "timeouts": not_played(lines, width=game["width"], height=game["height"], timeout_ms=about["timeout"]),
+        "errors": sum(line.fallback is not None for line in lines),
+        **percentiles([line.latency_ms for line in lines]),
+    }
+
+
+def read_lines(connection: sa.Connection, number: int) -> list[AnswerRow]:
+    """Return a game's answers in order, without their boards."""
+    query = sa.select(*(TURNS.c[name] for name in AnswerRow._fields)).where(TURNS.c.number == number).order_by(TURNS.c.turn)
+    return [AnswerRow(*row) for row in connection.execute(query)]
+
+
+def _cause(connection: sa.Connection, game: Mapping[str, Any], about: Mapping[str, Any], lines: Sequence[AnswerRow]) -> str:
+    last = sa.select(TURNS.c.data).where(TURNS.c.number == game["number"], TURNS.c.turn == lines[-1].turn)
+    board = unpack(connection.execute(last).scalar_one())["board"]
+    rules = about["ruleset"]
+    damage = rules["settings"]["hazardDamagePerTurn"]
+    moves = [line.move for line in reversed(lines[-2:])]
+    return cause_of_death(board, game["you"], moves, ruleset=rules["name"], hazard_damage=damage)
+
+
+def _new_turns(connection: sa.Connection, number: int, batch: Sequence[GameRows]) -> list[dict[str, Any]]:
+    """The turns of a batch that aren't kept yet, each once: whoever tells a turn again doesn't make the game larger."""
+    told: dict[int, dict[str, Any]] = {}
+    for rows in batch:
+        if rows.turn is not None:
+            told.setdefault(rows.turn["turn"], {"number": number, **rows.turn})
+    known = sa.select(TURNS.c.turn).where(TURNS.c.number == number, TURNS.c.turn.in_(told))
+    kept = set(connection.scalars(known)) if told else set()
+    return [row for turn, row in told.items() if turn not in kept]
+
+
+def _select_key(key: tuple[str, str, str], *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    return sa.select(*columns).where(GAMES.c.game_id == key[0], GAMES.c.snake == key[1], GAMES.c.you == key[2])
+
+
+def _identity(file: Path | None) -> tuple[int, int] | None:
+    """Which file lies there now; None if none does."""
+    if file is None:
+        return (0, 0)
+    try:
+        status = os.stat(file)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _set_up_sqlite(connection: Any, _: Any) -> None:
+    # The driver's own transactions begin too late to be of use (see `_begin_sqlite`).
+    connection.isolation_level = None
+    for setting in (
+        "auto_vacuum=INCREMENTAL",
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "wal_autocheckpoint=256",
+        "journal_size_limit=1048576",
+    ):
+        connection.execute(f"PRAGMA {setting}").fetchall()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    """A writer asks for the lock at once: one that reads first and then wants to write is refused without a wait."""
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _chunks(items: Sequence[int], size: int) -> Iterable[Sequence[int]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

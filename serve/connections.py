@@ -1,0 +1,252 @@
+"""Limits connections before a thread is taken: who may keep one open, and how long and how large a request may be.
+
+uvicorn parses requests; this module adds the limits that it lacks. A request must be whole, headers and body, `READ_S` seconds
+after its first byte (or after the connection was made). When too many connections are open, the one that has been quiet the
+longest is closed for the newcomer. The silence of one that never completed a request counts tenfold. One that is being
+answered is never closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits.
+    resource = None  # type: ignore[assignment]
+
+READ_S = 5.0
+"""How many seconds a request may take to arrive, headers and body."""
+WRITE_S = 5.0
+"""How many seconds a client may leave an answer unread that doesn't fit into the buffers between us."""
+MAX_CONNECTIONS, MAX_PER_ADDRESS = 2048, 1024
+MAX_HEAD_BYTES = 64 << 10
+MAX_PIPELINED = 8
+_RESERVED_FILES = 200
+_STRANGERS_IMPATIENCE = 10
+"""How many seconds of an idle player's silence weigh as much as one of somebody who never completed a request."""
+
+
+class _Quiet(NamedTuple):
+    address: str
+    since: float
+
+
+class Connections:
+    """The connections of one process: at most `most` in all and `per_address` of one address. `clock` counts seconds."""
+
+    def __init__(
+        self,
+        *,
+        most: int = MAX_CONNECTIONS,
+        per_address: int = MAX_PER_ADDRESS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.most, self.per_address = min(most, _files() - _RESERVED_FILES), per_address
+        self._counts: Counter[str] = Counter()
+        self._strangers: OrderedDict[_Protocol, _Quiet] = OrderedDict()
+        self._idle: OrderedDict[_Protocol, _Quiet] = OrderedDict()
+        self._clock = clock
+
+    def __len__(self) -> int:
+        return self._counts.total()
+
+    def add(self, connection: _Protocol, address: str) -> None:
+        """Add a new connection. If it is one too many, another is closed, or this one if all others are being answered."""
+        self._counts[address] += 1
+        self._strangers[connection] = _Quiet(address, self._clock())
+        if self._counts[address] > self.per_address:
+            self._quietest(connection, address).hang_up()
+        elif len(self) > self.most:
+            self._quietest(connection, None).hang_up()
+
+    def answering(self, connection: _Protocol) -> None:
+        """Note that a connection's request is complete."""
+        self._strangers.pop(connection, None)
+        self._idle.pop(connection, None)
+
+    def idle(self, connection: _Protocol, address: str) -> None:
+        """Note that a connection's request was answered."""
+        self._idle[connection] = _Quiet(address, self._clock())
+
+    def remove(self, connection: _Protocol, address: str) -> None:
+        """Remove a connection that was closed, or that is no longer HTTP."""
+        self.answering(connection)
+        self._counts[address] -= 1
+        if not self._counts[address]:
+            del self._counts[address]
+
+    def _quietest(self, newcomer: _Protocol, address: str | None) -> _Protocol:
+        now, weight, quietest = self._clock(), 0.0, newcomer
+        for connections, impatience in ((self._strangers, _STRANGERS_IMPATIENCE), (self._idle, 1)):
+            for connection, quiet in connections.items():
+                if connection is not newcomer and address in (None, quiet.address):
+                    if impatience * (now - quiet.since) > weight:
+                        weight, quietest = impatience * (now - quiet.since), connection
+                    break
+        return quietest
+
+
+class _WriteDeadline:
+    """Gives up a client that leaves its answer unread."""
+
+    transport: asyncio.Transport
+    loop: asyncio.AbstractEventLoop
+    _unread: asyncio.TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        self._unread = self.loop.call_later(WRITE_S, self.transport.abort)
+        super().pause_writing()  # type: ignore[misc]
+
+    def resume_writing(self) -> None:
+        self._taken()
+        super().resume_writing()  # type: ignore[misc]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._taken()
+        super().connection_lost(exc)  # type: ignore[misc]
+
+    def _taken(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+
+class _WebSocket(_WriteDeadline, WSProtocol):
+    pass
+
+
+class _Head:
+    """A request's headers while they arrive: bytes so far, those of the piece in which they began left out."""
+
+    size = 0
+
+
+class _Protocol(_WriteDeadline, HttpToolsProtocol):
+    """One connection. `connections` is shared by all of a server."""
+
+    def __init__(self, *args: Any, connections: Connections, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._connections, self._is_counted = connections, False
+        self._deadline: asyncio.TimerHandle | None = None
+        self._head: _Head | None = _Head()
+        self._unanswered = 0
+
+    @property
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        # An answer is two writes; asyncio sees to it only where the listening socket's protocol is named, gunicorn's isn't.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._is_counted = True
+        self._begin_reading()
+        self._connections.add(self, self._address)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_reading()
+        self._uncount()
+        super().connection_lost(exc)
+
+    def hang_up(self) -> None:
+        """Close it for another's sake."""
+        self._uncount()
+        self.transport.abort()
+
+    def handle_websocket_upgrade(self) -> None:
+        self._end_reading()
+        self._uncount()
+        super().handle_websocket_upgrade()
+
+    def data_received(self, data: bytes) -> None:
+        if self._deadline is None and not self._unanswered:
+            self._begin_reading()
+        head = self._head
+        super().data_received(data)
+        if head is not None and head is self._head:
+            head.size += len(data)
+            if head.size > MAX_HEAD_BYTES:
+                self._refuse(431, "the request's headers are too large")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head = _Head()
+        if self._deadline is None:
+            self._begin_reading()
+
+    def on_headers_complete(self) -> None:
+        self._head = None
+        self._unanswered += 1
+        super().on_headers_complete()
+        if len(self.pipeline) > MAX_PIPELINED:
+            self.transport.abort()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._end_reading()
+        self._connections.answering(self)
+        if not self._unanswered:
+            self._connections.idle(self, self._address)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._unanswered -= 1
+        if not self._unanswered and self._is_counted:
+            self._connections.idle(self, self._address)
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, "this is not HTTP as RFC 9112 has it")
+
+    def _begin_reading(self) -> None:
+        self._deadline = self.loop.call_later(READ_S, self._too_slow)
+
+    def _end_reading(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _too_slow(self) -> None:
+        self._refuse(408, f"the request was not complete after {READ_S:g} seconds")
+
+    def _refuse(self, status: int, reason: str) -> None:
+        """Say why, unless an answer has begun, and close."""
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            text = json.dumps({"error": reason}).encode()
+            head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(text)
+            self.transport.write(STATUS_LINE[status] + head + text)
+        self.transport.close()
+
+    def _uncount(self) -> None:
+        if self._is_counted:
+            self._is_counted = False
+            self._connections.remove(self, self._address)
+
+
+def protocols(connections: Connections) -> dict[str, Any]:
+    """Return the protocol classes for uvicorn's configuration."""
+    return {"http": partial(_Protocol, connections=connections), "ws": _WebSocket}
+
+
+def _files() -> int:
+    """How many files this process may open, raised as far as it may be."""
+    if resource is None:
+        return MAX_CONNECTIONS + _RESERVED_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MAX_CONNECTIONS
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else soft

@@ -1,0 +1,125 @@
+"""Asks the snake that is examined, as an engine does, and says what is wrong with an answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.evaluation.connection import (
+    CALL_ERRORS,
+    Answer,
+    AnswerTooLargeError,
+    BadAnswerError,
+    Connection,
+    in_words,
+    read_move,
+    read_object,
+)
+from envs.battlesnake.state import MOVE_NAMES
+
+PATIENCE_S = 5.0
+"""How long any call may take before it is given up, in seconds. The arena's health check waits as long."""
+MAX_SHOUT = 256
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The result of one request. `fault` is a name in `FAULTS`, or ""; `data` is the answer's JSON, if it had any."""
+
+    ms: float
+    told: str
+    fault: str = ""
+    answer: Answer | None = None
+    data: Any = None
+    move: str = ""
+
+
+class SnakeClient:
+    """One connection to a snake. `close` it."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = Connection(url)
+
+    def info(self) -> Reply:
+        """Call `GET /`."""
+        return self._as_json(self._ask("GET", "", None))
+
+    def post(self, call: str, body: Mapping[str, Any] | bytes) -> Reply:
+        """Call `POST /start` or `/end`. There must be an answer, but its content doesn't matter."""
+        return self._ask("POST", call, body)
+
+    def move(self, body: Mapping[str, Any]) -> Reply:
+        """Call `POST /move`, read the move, and compare its time with the game's time-out."""
+        reply = self._as_json(self._ask("POST", "move", body))
+        if reply.fault:
+            return reply
+        told, fault = _fault_of_move(reply.data)
+        limit = body["game"]["timeout"]
+        if reply.ms > limit and fault in ("", "long-shout"):
+            told, fault = f"answered after {reply.ms:.0f} ms, a game allows {limit}", "slow-move"
+        is_move = fault in ("", "long-shout", "slow-move")
+        return Reply(reply.ms, told or reply.told, fault, reply.answer, reply.data, reply.data["move"] if is_move else "")
+
+    def play_one(self, body: Mapping[str, Any]) -> Reply:
+        """Play a game of one move. Returns what `/move` answered between `/start` and `/end`."""
+        self.post("start", body)
+        reply = self.move(body)
+        self.post("end", body)
+        return reply
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | bytes | None) -> Reply:
+        began = time.monotonic()
+        try:
+            answer = self._connection.exchange(method, path, body, PATIENCE_S)
+        except CALL_ERRORS as error:
+            ms = 1000 * (time.monotonic() - began)
+            return Reply(ms, *_fault_of_error(error, ms))
+        ms = 1000 * (time.monotonic() - began)
+        return Reply(ms, *_fault_of_status(answer, ms), answer)
+
+    def _as_json(self, reply: Reply) -> Reply:
+        if reply.fault or reply.answer is None:
+            return reply
+        try:
+            return Reply(reply.ms, reply.told, "", reply.answer, read_object(reply.answer.body))
+        except BadAnswerError as error:
+            return Reply(reply.ms, str(error), "not-json", reply.answer)
+
+
+def _fault_of_error(error: Exception, ms: float) -> tuple[str, str]:
+    if isinstance(error, AnswerTooLargeError):
+        return str(error), "too-large"
+    if ms >= 1000 * PATIENCE_S * 0.99:
+        return f"no answer within {PATIENCE_S:.0f} s", "timed-out"
+    told = in_words(error)
+    # `http.client` has errors of its own for answers that stop half-way or never begin.
+    is_cut_off = not isinstance(error, OSError) or isinstance(error, ConnectionResetError | BrokenPipeError)
+    return told, "hangs-up" if is_cut_off else "unreachable"
+
+
+def _fault_of_status(answer: Answer, ms: float) -> tuple[str, str]:
+    if answer.status == 200:
+        return f"{ms:.0f} ms", ""
+    told = f"HTTP status {answer.status}"
+    if 300 <= answer.status < 400:
+        return f"{told} to {answer.headers.get('Location', 'nowhere')}", "redirects"
+    kinds = {401: "not-allowed", 403: "not-allowed", 405: "not-allowed", 429: "not-allowed", 404: "not-found"}
+    return told, kinds.get(answer.status, "server-error" if answer.status >= 500 else "not-200")
+
+
+def _fault_of_move(answer: Mapping[str, Any]) -> tuple[str, str]:
+    move, shout = answer.get("move"), answer.get("shout", "")
+    try:
+        read_move(answer)
+    except BadAnswerError as error:
+        is_shouted = isinstance(move, str) and move.strip().lower() in MOVE_NAMES
+        return str(error), "no-move" if move is None else "uppercase-move" if is_shouted else "invalid-move"
+    if not isinstance(shout, str | None) or len(shout or "") > MAX_SHOUT:
+        return f"the shout is no text of up to {MAX_SHOUT} characters", "long-shout"
+    return "", ""

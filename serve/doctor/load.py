@@ -1,0 +1,106 @@
+"""Plays many games at once, as a platform does, and measures how long the snake takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+
+from agents.evaluation.referee import Frame, Referee, SnakeUnreachableError
+from serve.doctor.findings import Finding, Report
+from serve.doctor.requests import new_game_id
+
+_OPPONENT = "flood"
+CLOSE_MS = 30
+"""How many milliseconds of its time a move should leave, because networks are often late by as much."""
+
+
+@dataclass
+class _Measured:
+    """What the games' threads have seen so far."""
+
+    latencies: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    """Why moves failed that weren't late."""
+    late: int = 0
+
+
+def check_games(report: Report, *, games: int, moves: int, until: float) -> Iterator[Finding]:
+    """Play `games` games at a time, each a duel with an agent of ours, until `moves` moves are asked for or time is up."""
+    _warm_up()
+    shares = [moves // games + (number < moves % games) for number in range(games)]
+    with ThreadPoolExecutor(games) as pool:
+        played = list(pool.map(lambda number: _play_on(report, shares[number], 1000 * number, until), range(games)))
+    measured = _Measured(
+        [ms for one in played for ms in one.latencies],
+        [why for one in played for why in one.failures],
+        sum(one.late for one in played),
+    )
+    check, asked = f"{games} games at a time", len(measured.latencies)
+    if not asked:
+        yield Finding(
+            check, "".join(measured.failures[:1]) or "the time is up", "fails-under-load" if measured.failures else "not-tried"
+        )
+        return
+    p50, p95, p99 = np.percentile(measured.latencies, (50, 95, 99))
+    report.latency_ms = {
+        "p50": round(float(p50), 1),
+        "p95": round(float(p95), 1),
+        "p99": round(float(p99), 1),
+        "max": round(max(measured.latencies), 1),
+    }
+    told = f"{asked} moves: p50 {p50:.0f}, p95 {p95:.0f}, p99 {p99:.0f}, longest {max(measured.latencies):.0f} ms"
+    if measured.failures:
+        failed = f"{len(measured.failures)} of {asked} moves failed, the first: {measured.failures[0]}"
+        yield Finding(check, failed, "fails-under-load")
+    if measured.late:
+        yield Finding(check, f"{measured.late} late; {told}", "slow-under-load")
+    elif not measured.failures:
+        yield Finding(check, told, "close-to-timeout" if p99 > report.timeout_ms - CLOSE_MS else "")
+
+
+def _warm_up() -> None:
+    """What is compiled while a game runs would count as the snake's time."""
+    import agents
+
+    opponent = agents.make(_OPPONENT)
+    for _ in Referee([opponent, opponent], max_turns=2).play():
+        pass
+
+
+def _play_on(report: Report, moves: int, seed: int, until: float) -> _Measured:
+    """One game after the other, until as many moves are asked for or time is up."""
+    import agents
+
+    opponent, seen = agents.make(_OPPONENT), _Measured()
+    while len(seen.latencies) < moves and time.monotonic() < until:
+        seed += 1
+        left = moves - len(seen.latencies)
+        game_id = new_game_id()
+        referee = Referee([report.url, opponent], seed=seed, timeout_ms=report.timeout_ms, max_turns=left, game_id=game_id)
+        with closing(cast("Generator[Frame]", referee.play())) as frames:
+            try:
+                _watch(frames, seen, report.timeout_ms, until)
+            except SnakeUnreachableError as error:
+                seen.failures.append(str(error))
+                break
+    return seen
+
+
+def _watch(frames: Iterator[Frame], seen: _Measured, timeout_ms: int, until: float) -> None:
+    for frame in frames:
+        latency = frame.latencies_ms[0]
+        if latency is None:
+            continue
+        seen.latencies.append(latency)
+        if latency >= timeout_ms:
+            seen.late += 1
+        elif 0 in frame.failures:
+            seen.failures.append(frame.failures[0])
+        if time.monotonic() >= until:
+            return

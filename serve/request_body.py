@@ -1,0 +1,101 @@
+"""Reads a request's bytes as a JSON object, at a cost that is limited before it is paid.
+
+The cost of JSON grows with the number of values. A game has few values, except hazards: snail_mode stacks so many that a snake
+of 360 on 25 x 25 leaves 65 000 behind it. So runs of equal hazards are counted while they are text, and only one of each is
+parsed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+from envs.battlesnake.webhook import StackedHazards, WebhookError
+from envs.common.errors import ProcsnakeError
+
+MAX_HAZARDS_BYTES, MAX_OTHER_BYTES, MAX_VALUES = 1 << 20, 1 << 18, 10_240
+"""Of the hazards as text; of all else, with each hazard once; and how many values that may hold."""
+MAX_BODY_BYTES = MAX_HAZARDS_BYTES + MAX_OTHER_BYTES
+_MAX_RUNS = 2048
+"""Of equal hazards: each of 25 x 25 stacks is one, and few are in two."""
+_HAZARDS = re.compile(rb'(?<!\\)"hazards"\s*:\s*\[')
+_POINT = re.compile(rb'\s*,\s*\{\s*"x"\s*:\s*-?\d{1,9}\s*,\s*"y"\s*:\s*-?\d{1,9}\s*\}')
+
+
+class TooLargeError(ProcsnakeError):
+    """A body has more bytes or values than any game needs."""
+
+
+def read_body(data: bytes) -> tuple[dict[str, Any], int]:
+    """Return the object, and its size in bytes without equal hazards (see `StackedHazards`).
+
+    Raises `TooLargeError`, and `WebhookError` if the body is no JSON object.
+    """
+    layers: dict[bytes, int] = {}
+    # What is long is not even counted before.
+    if len(data) > MAX_OTHER_BYTES or _has_many_values(data):
+        data, layers = _with_each_hazard_once(data)
+    if len(data) > MAX_OTHER_BYTES:
+        raise TooLargeError(f"the body has {len(data)} bytes beside hazards; no game's has more than {MAX_OTHER_BYTES}")
+    if _has_many_values(data):
+        raise TooLargeError(f"the body has more than {MAX_VALUES} values; no game's board holds so many")
+    body = _parsed(data)
+    if not isinstance(body, dict):
+        raise WebhookError("the body is not a JSON object; an engine sends one with game, turn, board and you")
+    board = body.get("board")
+    if layers and isinstance(board, dict) and isinstance(board.get("hazards"), list):
+        board["hazards"] = StackedHazards(board["hazards"], list(layers.values()))
+    return body, len(data)
+
+
+def _has_many_values(data: bytes) -> bool:
+    return sum(map(data.count, (b"{", b"[", b","))) > MAX_VALUES
+
+
+def _with_each_hazard_once(data: bytes) -> tuple[bytes, dict[bytes, int]]:
+    """The text with equal hazards left out, and how often each was there, in order; unchanged where that isn't sure."""
+    found = _HAZARDS.search(data, max(0, data.find(b'"hazards"') - 1))
+    end = data.find(b"]", found.end()) if found is not None else -1
+    if found is None or not 0 < end - found.end() <= MAX_HAZARDS_BYTES or data.count(b'"hazards"') > 1:
+        return data, {}
+    layers = _count_runs(b"," + data[found.end() : end].rstrip())
+    if not layers or not all(map(_POINT.fullmatch, layers)):
+        return data, {}
+    # Without the first comma, which was put there to have all alike.
+    return b"%b%b%b" % (data[: found.end()], b"".join(layers)[1:], data[end:]), layers
+
+
+def _count_runs(text: bytes) -> dict[bytes, int]:
+    """How often each `,{…}` is in a text of nothing else; nothing if there are more than `_MAX_RUNS` runs of equal ones."""
+    layers: dict[bytes, int] = {}
+    place = 0
+    for _ in range(_MAX_RUNS):
+        after = text.find(b"}", place) + 1 or len(text)
+        entry = block = text[place:after]
+        while text.startswith(block, after):
+            after += len(block)
+            block += block
+        while len(block) > len(entry):
+            block = block[: len(block) // 2]
+            if text.startswith(block, after):
+                after += len(block)
+        layers[entry] = layers.get(entry, 0) + (after - place) // len(entry)
+        place = after
+        if place == len(text):
+            return layers
+    return {}
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        # It takes more: NaN, half a surrogate pair, UTF-16.
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None

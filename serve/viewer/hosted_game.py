@@ -1,0 +1,181 @@
+"""Shows a game that is refereed in this process in the viewer: every board, every death, and what all agents thought."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from agents.agent import Decision
+from agents.evaluation.referee import Frame, Referee
+from envs.battlesnake.plain import board_from_state
+from envs.battlesnake.recording import Recording, unfinished
+from envs.battlesnake.state import ALIVE, CAUSE_NAMES, MOVE_NAMES
+from serve.archive.outcome import DRAW, LOST, WON, percentiles
+from serve.archive.rows import json_able, numbers_by_move
+
+SNAKE = "match"
+"""The name under which the game is found. `you` says whose turns are shown."""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What one slot answered on one board."""
+
+    decision: Decision | None
+    latency_ms: float | None
+    failure: str | None
+
+
+class HostedGame:
+    """Answers what the viewer asks of a `GameArchive`, for the one game of a `Referee` in this process.
+
+    `play` plays the game; other threads may watch in the meantime. `recording` is the file to which the referee writes the
+    game. A board is shown once its moves are known, and the last board at the end.
+    """
+
+    def __init__(self, referee: Referee, recording: str | os.PathLike[str]) -> None:
+        self._referee, self._recording = referee, recording
+        self._lock = threading.Lock()
+        self._boards: list[dict[str, Any]] = []
+        self._answers: list[list[_Answer]] = []
+        self._dead: set[str] = set()
+        self._started, self._ended = time.time(), cast(float | None, None)
+        self._default = next((slot for slot, seat in enumerate(referee.seats) if not isinstance(seat, str)), 0)
+
+    @property
+    def path(self) -> str:
+        """The path of the game's page."""
+        return f"/watch/{self._referee.game['id']}/{SNAKE}"
+
+    def play(self) -> Iterator[Frame]:
+        """Play to the end. Yields what `Referee.play` yields."""
+        for frame in self._referee.play():
+            with self._lock:
+                self._keep(frame)
+            yield frame
+        self._ended = time.time()
+
+    def games(self, *, live: bool | None = None, limit: int = 50, offset: int = 0) -> list[dict[str, Any]]:
+        """Return the game, if it is among those that are asked for (`GameArchive.games`)."""
+        is_asked_for = live in (None, self._ended is None) and self._boards
+        return [self._entry(self._default)][offset:limit] if is_asked_for else []
+
+    def bodies(self, game_id: str) -> list[dict[str, Any]]:
+        """Return the game as each snake saw it (`GameArchive.bodies`)."""
+        slots = sorted(range(len(self._referee.ids)), key=lambda slot: slot != self._default)
+        return [self._entry(slot) for slot in slots] if self._is(game_id, SNAKE) else []
+
+    def game(self, game_id: str, snake: str, you: str | None = None) -> dict[str, Any] | None:
+        """Return the game (`GameArchive.game`), of which everything is known."""
+        return self._entry(self._slot(you)) if self._is(game_id, snake) and you in (None, *self._referee.ids) else None
+
+    def turns(self, game_id: str, snake: str, *, since: int = 0, you: str | None = None) -> list[dict[str, Any]]:
+        """Return the turns so far (`GameArchive.turns`), each with `failure` (why the snake's request failed, or None)."""
+        if self.game(game_id, snake, you) is None:
+            return []
+        with self._lock:
+            shown = len(self._boards) if self._ended else len(self._answers)
+            return [self._turn(number, self._slot(you)) for number in range(min(since, shown), shown)]
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the figures of this one game (`GameArchive.statistics`)."""
+        game = self._entry(self._default)
+        counted = Counter([game["result"]])
+        return {
+            "games": 1,
+            "live": int(game["ended"] is None),
+            "checks": 0,
+            **{result: counted[result] for result in (WON, LOST, DRAW)},
+            "timeouts": game["timeouts"],
+            "errors": game["errors"],
+            "causes": {game["cause"]: 1} if game["cause"] else {},
+            "snakes": {SNAKE: 1},
+            **{share: game[share] for share in ("p50", "p95", "p99")},
+        }
+
+    def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
+        """Return what the referee has written so far, as a recording."""
+        if self.game(game_id, snake, you) is None or not self._answers:
+            return None
+        finished = Path(self._recording)
+        return Recording.read(finished if finished.is_file() else unfinished(finished))
+
+    def _is(self, game_id: str, snake: str) -> bool:
+        return bool(self._boards) and (game_id, snake) == (self._referee.game["id"], SNAKE)
+
+    def _slot(self, you: str | None) -> int:
+        return self._default if you is None else self._referee.ids.index(you)
+
+    def _keep(self, frame: Frame) -> None:
+        """A frame is a board, and what was decided on the one before."""
+        if self._boards:
+            answers = zip(frame.decisions, frame.latencies_ms, strict=True)
+            self._answers.append([_Answer(*told, frame.failures.get(slot)) for slot, told in enumerate(answers)])
+        snakes = board_from_state(frame.state, 0, self._referee.ids)["snakes"]
+        dead = [snake for snake in snakes if snake["eliminatedCause"] and snake["id"] not in self._dead]
+        self._dead.update(snake["id"] for snake in dead)
+        fates = ("id", "eliminatedCause", "eliminatedBy", "eliminatedOnTurn")
+        request = self._referee.request(0)
+        told = {"turn": request["turn"], "board": request["board"]}
+        self._boards.append({**told, "eliminated": [{part: snake[part] for part in fates} for snake in dead]})
+
+    def _turn(self, number: int, slot: int) -> dict[str, Any]:
+        answer = self._answers[number][slot] if number < len(self._answers) else _Answer(None, None, None)
+        decision = answer.decision
+        note = {} if decision is None else decision.note
+        return {
+            **self._boards[number],
+            "you": self._referee.ids[slot],
+            "move": None if decision is None else MOVE_NAMES[decision.move],
+            "probabilities": None if decision is None else numbers_by_move(decision.probabilities),
+            "values": numbers_by_move(note.get("values")),
+            "value": None if decision is None else json_able(decision.value),
+            "note": json_able(note),
+            "fallback": None,
+            "failure": answer.failure,
+            "latency_ms": None if answer.latency_ms is None else round(answer.latency_ms, 3),
+        }
+
+    def _entry(self, slot: int) -> dict[str, Any]:
+        referee, ended = self._referee, self._ended
+        latencies = [answers[slot].latency_ms for answers in list(self._answers)]
+        cause = CAUSE_NAMES[referee.result.causes[slot]] if ended and referee.result else ""
+        return {
+            "id": referee.game["id"],
+            "snake": SNAKE,
+            "you": referee.ids[slot],
+            "ruleset": referee.game["ruleset"]["name"],
+            "map": referee.game["map"],
+            "width": referee.state.width,
+            "height": referee.state.height,
+            "snakes": referee.names,
+            "started": self._started,
+            "ended": ended,
+            "is_check": False,
+            "turns": len(self._boards) - 1,
+            "result": self._result(slot) if ended else None,
+            "cause": cause or None,
+            "timeouts": int(sum(latency is not None and latency >= referee.game["timeout"] for latency in latencies)),
+            "errors": len(referee.failures.get(slot, [])),
+            **percentiles(latencies),
+            "game": referee.game,
+            "bodies": [{"snake": SNAKE, "you": you} for you in referee.ids],
+            "is_end_known": ended is not None,
+            "is_whole": True,
+        }
+
+    def _result(self, slot: int) -> str | None:
+        causes = self._referee.result.causes if self._referee.result else []
+        if len(causes) < 2:
+            return None
+        alive = causes.count(ALIVE)
+        if causes[slot] == ALIVE:
+            return WON if alive == 1 else DRAW
+        died = self._referee.state.arrays.death_turn[0]
+        return DRAW if not alive and died[slot] == died.max() else LOST

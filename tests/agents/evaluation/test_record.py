@@ -1,0 +1,70 @@
+"""`evaluation.json`: what `procsnake evaluate RUN` and quickstart leave in a run's folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+import procsnake
+from agents import champions
+from agents.evaluation import MatchupScore, record
+from agents.evaluation.record import STANDARD_BOARD, EvaluationRecord, policy_of, read_record
+
+SCORE = MatchupScore("x", ["flood"] * 3, 40, 30, 1, 0, 100.0, 9.0, {"survived": 30, "snake-collision": 10})
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A folder with a real policy."""
+    shutil.copytree(champions.path("champion-duel"), tmp_path / "run" / "bundle")
+    return tmp_path / "run"
+
+
+def test_a_record_is_read_as_it_was_written(run):
+    record = EvaluationRecord(policy=policy_of(run), games=40, scores=[SCORE], board={**STANDARD_BOARD, "width": 7})
+    assert record.write(run) == run / "evaluation.json"
+    assert read_record(run) == record
+
+
+def test_a_record_of_commit_9be3ed9_is_read(run):
+    scores = [{**vars(SCORE)}]
+    (run / "evaluation.json").write_text(json.dumps({"key": {"policy": policy_of(run), "games": 40}, "scores": scores}))
+    found = read_record(run)
+    assert (found.scores, found.board) == ([SCORE], STANDARD_BOARD)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{", '{"key": {}, "scores": []}', '{"key": {"policy": "x", "games": 1}, "scores": [{}]}']
+)
+def test_what_cannot_be_read_is_no_record(run, content):
+    assert read_record(run) is None
+    (run / "evaluation.json").write_text(content)
+    assert read_record(run) is None
+
+
+def test_files_that_are_too_large_or_too_deep_are_no_record(run, monkeypatch):
+    written = EvaluationRecord(policy=policy_of(run), games=40, scores=[SCORE], board=STANDARD_BOARD).write(run)
+    assert read_record(run) is not None
+    monkeypatch.setattr(record, "MAX_BYTES", written.stat().st_size - 1)
+    assert read_record(run) is None
+    monkeypatch.undo()
+    written.write_text("[" * 100_000)
+    assert read_record(run) is None
+    (run / "bundle" / "card.json").write_text("[" * 100_000)
+    assert policy_of(run) is None
+
+
+def test_a_record_of_another_policy_is_none(run):
+    EvaluationRecord(policy="f" * 64, games=40, scores=[SCORE], board=STANDARD_BOARD).write(run)
+    assert read_record(run) is None
+
+
+def test_evaluating_a_run_leaves_a_record_and_one_opponent_alone_none(run, capsys):
+    assert procsnake.main(["evaluate", str(run), "--games", "2", "--against", "random", "--num-snakes", "2"]) == 0
+    assert not (run / "evaluation.json").exists()
+    assert procsnake.main(["evaluate", str(run), "--games", "2", "--width", "7", "--height", "7"]) == 0
+    assert f"report {run}" in capsys.readouterr().err
+    found = read_record(run)
+    assert (found.games, found.board["width"], len(found.scores)) == (2, 7, 6)

@@ -1,0 +1,121 @@
+"""Needs TensorFlow, which no other test needs: `pip install 'procsnake[tensorflow]'`, then `make test-long`."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+if find_spec("tensorflow") is None:
+    pytest.skip("the extra [tensorflow] is not installed", allow_module_level=True)
+
+from agents import bundle, networks
+from agents.card import BundleError
+from agents.export.savedmodel import Parity, compare, export_savedmodel, observations_of, savedmodel_forward
+from envs.battlesnake.observations import EgocentricPlanes
+from envs.battlesnake.starter_pack import StarterPackObservation
+
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]
+
+WINDOW, PACK = EgocentricPlanes(radius=5, rotate=True), StarterPackObservation("bordered-num", own_first=True, num_snakes=4)
+C51 = {"body": "snake-cnn", "num_atoms": 11, "v_max": 5.0}
+
+
+def exported(path, observation, name, **options):
+    import torch
+
+    torch.manual_seed(0)
+    space = observation.space(11, 11)
+    actions = observation.num_actions
+    network = networks.build(name, space.shape, actions, **options)
+    with torch.no_grad():
+        for weights in network.parameters():
+            weights.add_(0.05 * torch.randn_like(weights))
+    shown = {k: v for k, v in observation.contract().items() if k not in ("version", "num_snakes")}
+    card = {
+        "environment": {"name": "battlesnake", "options": {"observation": shown}},
+        "observation": observation.contract(),
+        "observation_shape": list(space.shape),
+        "observation_dtype": str(space.dtype),
+        "action": {"type": "battlesnake", "version": 1, "num_actions": actions},
+        "network": {"name": name, "options": options},
+    }
+    return bundle.load(bundle.export(path, network=network, card=card))
+
+
+@pytest.mark.parametrize(
+    ("observation", "name", "options"),
+    [
+        (WINDOW, "mlp", {}),
+        (WINDOW, "snake-cnn", {}),
+        (WINDOW, "impala", {"depths": [4, 8]}),
+        (WINDOW, "impala", {"depths": [4, 8], "pooling": "average", "offset": 128.0}),
+        (WINDOW, "impala", {"depths": [4, 8], "pooling": "max"}),
+        (WINDOW, "q-network", {"body": "mlp"}),
+        (WINDOW, "q-network", C51),
+        (PACK, "starter-pack", {"kind": "attention", "state_type": "one_versus_all"}),
+        (PACK, "starter-pack", {"kind": "concat", "stride": 2}),
+        (PACK, "starter-pack", {"kind": "vision"}),
+    ],
+)
+def test_torch_onnx_and_tensorflow_choose_the_same_actions(tmp_path, observation, name, options):
+    from agents.policy import Policy
+
+    made = exported(tmp_path / "bundle", observation, name, **options)
+    parity = export_savedmodel(made, tmp_path / "served", states=1000)
+    assert parity.states == 1000
+    assert parity.holds
+    assert parity.clear > 500
+    states = observations_of(made, 1000, seed=1)
+    forward = savedmodel_forward(tmp_path / "served" / "1")
+    logits, values = Policy(made, backend="torch").logits(states)
+    np.testing.assert_allclose(forward(states)[0], logits, atol=1e-3, rtol=1e-3)
+    np.testing.assert_allclose(forward(states)[1], values, atol=1e-3, rtol=1e-3)
+
+
+def test_the_signature_is_what_tensorflow_serving_asks_for(tmp_path):
+    import tensorflow as tf
+
+    made = exported(tmp_path / "bundle", WINDOW, "mlp")
+    export_savedmodel(made, tmp_path / "served", states=64)
+    signature = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures["serving_default"]
+    (seen,) = signature.structured_input_signature[1].values()
+    assert (seen.name, seen.shape.as_list(), seen.dtype) == ("observations", [None, 11, 11, 12], tf.uint8)
+    assert {name: out.shape.as_list() for name, out in signature.structured_outputs.items()} == {
+        "logits": [None, 3],
+        "values": [None],
+    }
+    assert json.loads((tmp_path / "served" / "parity.json").read_text())["holds"] is True
+
+
+def test_a_network_that_answers_otherwise_is_found_out(tmp_path):
+    made = exported(tmp_path / "bundle", WINDOW, "mlp")
+    states = observations_of(made, 200)
+
+    def wrong(observations):
+        logits, values = savedmodel_like(made)(observations)
+        return logits[:, ::-1], values
+
+    assert not compare(made, wrong, states).holds
+
+
+def savedmodel_like(made):
+    from agents.policy import onnx_forward
+
+    return onnx_forward(made, 1)
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path):
+    made = exported(tmp_path / "bundle", WINDOW, "mlp")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(BundleError, match="something else"):
+        export_savedmodel(made, tmp_path / "mine")
+
+
+def test_parity_needs_every_clear_state():
+    assert Parity(1000, 990, 990, 1e-6).holds
+    assert not Parity(1000, 990, 989, 1e-6).holds
+    assert not Parity(1000, 990, 990, 1e-2).holds

@@ -1,0 +1,66 @@
+"""`procsnake sprt` as it is typed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from procsnake import main
+
+SMALL = ["--width", "7", "--height", "7", "--max-turns", "100", "--elo1", "60", "--jobs", "2"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_it_tells_the_verdict_keeps_the_games_and_writes_a_page(folder, capsys):
+    assert main(["sprt", "flood", "greedy", *SMALL]) == 0
+    told = capsys.readouterr()
+    assert "H1 accepted: flood is stronger than greedy, by 60 normalised Elo rather than 0." in told.out
+    assert "LLR 2.9" in told.out or "LLR 3." in told.out
+    assert (folder / "outputs" / "sprt.db").is_file()
+    assert "H1 accepted" in (folder / "outputs" / "sprt.html").read_text()
+    assert main(["sprt", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["verdict"], found["games"]) == ("H1", 2 * found["blocks"])
+    assert found["won"] + found["shared"] + found["lost"] == found["games"]
+    assert found["llr"] >= found["bounds"][1]
+    assert found["elo"]["low"] < found["elo"]["value"] < found["elo"]["high"]
+
+
+def test_undecided_it_says_so_and_can_be_gone_on_with(capsys):
+    assert main(["sprt", "flood", "twin=flood", *SMALL, "--games", "6", "--nodes", "50"]) == 0
+    assert "games 6 · score 50.0% · Elo +0 (+0 … +0)" in (told := capsys.readouterr().out)
+    assert "Undecided" in told
+    assert main(["sprt", "--games", "8", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["games"] == 8
+
+
+def test_a_book_is_written_and_played_to_its_end(folder, capsys):
+    assert main(["sprt", "flood", "twin=flood", *SMALL, "--games", "6", "--write-book", "book.jsonl"]) == 0
+    assert len((folder / "book.jsonl").read_text().splitlines()) == 4
+    assert main(["sprt", "flood", "twin=flood", *SMALL, "--book", "book.jsonl", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["games"] == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "nobody to begin with"),
+        (["flood"], "between two players, not 1"),
+        (["flood", "gredy"], "Did you mean 'greedy'"),
+        (["flood", "greedy", "--elo0", "10"], "elo0 is 10 and elo1 10"),
+        (["flood", "greedy", "--wall"], "--time MS --wall"),
+        (["flood", "greedy", "--nodes", "5", "--time", "5"], "one way"),
+        (["flood", "alphabeta", "--time", "0"], "cpu_ms is 0"),
+        (["flood", "greedy", "--book", "nowhere.jsonl"], "can't be read"),
+        (["flood", "greedy", "--write-book", "no/folder/book.jsonl", "--games", "2"], "can't be written"),
+    ],
+)
+def test_what_cannot_be_right_is_said_in_a_line(capsys, words, told):
+    assert main(["sprt", *words]) == 2
+    assert told in capsys.readouterr().err

@@ -1,0 +1,111 @@
+"""Tournaments' files that were damaged, or that strangers hand over."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from contextlib import closing
+
+import pytest
+
+from agents.tournament.play import play_tournament
+from agents.tournament.settings import Tournament
+from agents.tournament.store import Store, StoreError
+from procsnake import main
+from tests.agents.tournament.made import small
+
+
+@pytest.fixture
+def played(tmp_path):
+    """Two short games."""
+    path = tmp_path / "tournament.db"
+    with Store(path, Tournament) as store:
+        play_tournament(small("random", "greedy", max_turns=5), store)
+    return path
+
+
+def change(path, *statements):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(*statement) if isinstance(statement, tuple) else connection.executescript(statement)
+
+
+DAMAGE = [
+    "UPDATE tournament SET config = '{\"play'",
+    "UPDATE tournament SET config = '[]'",
+    "UPDATE tournament SET config = '{}'",
+    "UPDATE tournament SET config = json_set(config, '$.players', 'x')",
+    "UPDATE tournament SET config = json_set(config, '$.rounds', 'x')",
+    "UPDATE tournament SET config = json_set(config, '$.settings', json('{\"x\": 1}'))",
+    "DELETE FROM seat",
+    "DELETE FROM seat WHERE slot = 1",
+    "UPDATE seat SET player = 7",
+    "UPDATE seat SET player = 'x'",
+    "UPDATE seat SET place = -1",
+    "UPDATE seat SET latency_ms = 'x'",
+    "UPDATE game SET turns = 7000",
+    "UPDATE game SET moves = x'00'",
+    ("UPDATE game SET moves = ?", (zlib.compress(bytes([9] * 10)),)),
+    ("UPDATE game SET moves = ?", (zlib.compress(bytes(1 << 28), 9),)),
+    ("UPDATE tournament SET config = ?", (json.dumps({"x": "x" * (2 << 20)}),)),
+    "DROP TABLE seat; CREATE VIEW seat AS SELECT 1",
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=range(len(DAMAGE)))
+def test_a_damaged_file_is_one_line(played, capsys, damage):
+    change(played, damage)
+    with Store(played, Tournament) as store, pytest.raises(StoreError, match="damaged"):
+        store.games()
+    for more in ((), ("--replay", "0/0")):
+        assert main(["tournament", "--store", str(played), *more]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_file_whose_pages_are_damaged_is_one_line(played, capsys):
+    with open(played, "r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 12_000)
+    assert main(["tournament", "--store", str(played)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_moves_that_end_before_their_game_are_one_line(played, capsys):
+    change(played, ("UPDATE game SET turns = 1, moves = ?", (zlib.compress(bytes(2)),)))
+    assert main(["tournament", "--store", str(played), "--replay", "0/0"]) == 2
+    assert "before the game does" in capsys.readouterr().err
+
+
+def test_rules_that_a_store_names_are_executed_if_it_is_own_or_trusted(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    trace, rules, path = tmp_path / "was executed", tmp_path / "rules.py", tmp_path / "tournament.db"
+    rules.write_text(f"open({str(trace)!r}, 'w').close()\n\n\ndef any_way(me):\n    return [True] * 4\n")
+    go_on = ["tournament", "--store", str(path)]
+    options = ["--width", "7", "--height", "7", "--max-turns", "3"]
+    assert main([*go_on, f"mine={rules}", "random", *options]) == 0
+    trace.unlink()
+    assert main([*go_on, "--rounds", "2"]) == 0
+    assert trace.exists()
+    trace.unlink()
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another state"))
+    capsys.readouterr()
+    assert main([*go_on, "--rounds", "3"]) == 2
+    told = capsys.readouterr().err
+    assert "rules.py' is a file of rules" in told
+    assert "--trust" in told
+    assert not trace.exists()
+    assert main([*go_on, "--rounds", "3", "--trust"]) == 0
+    assert trace.exists()
+
+
+def test_a_changed_player_is_not_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "tournament.db"
+    with Store(path, Tournament) as store:
+        store.begin(small("random", "greedy"))
+        assert store.is_own()
+    change(path, "UPDATE tournament SET config = json_set(config, '$.players[0].spec', 'evil.py')")
+    with Store(path, Tournament) as store:
+        assert not store.is_own()

@@ -1,0 +1,32 @@
+"""What every test leaves as it found it, and a browser for those that look at pages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.browser import launched
+
+pytest_plugins = ["tests.pace", "tests.skips"]
+
+
+@pytest.fixture(autouse=True)
+def root_logger() -> Iterator[None]:
+    """`procsnake serve` has all loggers write to standard error, which in a test is closed when the test has ended."""
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    yield
+    for handler in [handler for handler in root.handlers if handler not in before and type(handler) is logging.StreamHandler]:
+        root.removeHandler(handler)
+    root.setLevel(level)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A browser: the pages of the arena and the reports are looked at in it."""
+    # Not for the session: while Playwright is open, no other test could run an event loop.
+    with launched() as browser:
+        yield browser

@@ -1,0 +1,78 @@
+"""Figures and names in the pages' claims are those of the code."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+import procsnake
+from serve import deadline
+from serve.margins import Margins
+from train.config import Experiment, list_experiments
+from train.experiment_keys import keys
+
+ROOT = Path(__file__).parents[2]
+
+
+def page(name):
+    return " ".join((ROOT / name).read_text(encoding="utf-8").split())
+
+
+def numbers(pattern, name):
+    """The numbers in the one place of a page that the pattern finds."""
+    (found,) = re.findall(pattern, page(name))
+    return tuple(float(number.replace(" ", "")) for number in ([found] if isinstance(found, str) else found))
+
+
+def test_when_an_answer_is_due_is_said_as_it_is_reckoned():
+    least, most = numbers(r"values from (\d+) ms to (\d+) s are believed", "docs/arena.md")
+    assert (least, 1000 * most) == (deadline.MIN_TIMEOUT_MS, deadline.MAX_TIMEOUT_MS)
+    first, base, factor, highest = numbers(
+        r"It is (\d+) ms at first, then (\d+) ms \+ ([\d.]+) × the game's overhead, at most (\d+) ms", "docs/arena.md"
+    )
+    margins = Margins()
+    assert margins.margin_ms(("g", "s"), 0, None) == first
+    margins.answered(("g", "s"), 0, 10.0)
+    assert margins.margin_ms(("g", "s"), 1, "30") == pytest.approx(base + factor * 20)
+    margins.answered(("g", "s"), 1, 10.0)
+    assert margins.margin_ms(("g", "s"), 2, "400") == highest
+    assert "No call thinks for longer than a second" in page("docs/arena.md")
+    assert deadline.MAX_THINK_MS == 1000
+    assert "at most eight per snake" in page("docs/arena.md")
+    assert inspect.signature(deadline.Decider).parameters["max_concurrent"].default == 8
+
+
+def test_the_share_of_late_moves_that_is_admitted_is_the_tables_highest():
+    (admitted,) = numbers(r"up to ([\d.]+) % of the moves came late", "docs/arena.md")
+    rows = re.findall(r"([\d ]+) of ([\d ]+)", page("docs/arena.md").partition("## Under load")[2].partition("## ")[0])
+    shares = [100 * float(late.replace(" ", "")) / float(moves.replace(" ", "")) for late, moves in rows]
+    assert round(max(shares), 1) == admitted
+
+
+@pytest.mark.parametrize("name", ["docs/ppo.md", "docs/sagemaker.md"])
+def test_keys_that_a_page_sets_exist(name):
+    known = {key.key for name in list_experiments() for key in keys(Experiment.load(name))}
+    named = set(re.findall(r"--set ([a-z_]+(?:\.[a-z_]+)*)=", page(name)))
+    assert named - known == set()
+    assert named
+
+
+def test_the_page_that_ppo_names_for_several_machines_is_about_them(capsys):
+    (target,) = re.findall(r"several machines: yes, see \[several machines\]\((\w+\.md)\)", page("docs/ppo.md"))
+    told = page(f"docs/{target}")
+    assert told.startswith("# Training on several machines")
+    assert "--cluster" in told
+    with pytest.raises(SystemExit):
+        procsnake.main(["train", "--help"])
+    assert "--cluster" in capsys.readouterr().out
+
+
+def test_the_readme_names_the_pythons_that_can_install_it():
+    first, last = re.findall(r"Python (3\.\d+) to (3\.\d+)", page("README.md"))[0]
+    (required,) = re.findall(r'python_requires="([^"]+)"', (ROOT / "setup.py").read_text(encoding="utf-8"))
+    allowed = [f"3.{minor}" for minor in range(30) if SpecifierSet(required).contains(f"3.{minor}.0")]
+    assert (allowed[0], allowed[-1]) == (first, last)

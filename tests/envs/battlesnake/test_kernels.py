@@ -1,0 +1,47 @@
+"""What is said of compiling: by the first process of a cache folder, and truly."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# Numba compiles a kernel anew for each type of argument.
+COMPILE = """
+import subprocess, sys
+from envs.battlesnake.rng import mix
+number, *later = sys.argv[2:]
+mix(eval(number))
+if later:
+    subprocess.run([sys.executable, "-c", sys.argv[1], sys.argv[1], *later], check=True)
+"""
+Said = Callable[..., list[str]]
+
+
+@pytest.fixture
+def said(tmp_path: Path) -> Said:
+    def run(cache: str, *numbers: str) -> list[str]:
+        """What is said where the first number's kernel is compiled in one process, and the next one's in a process of that."""
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("PROCSNAKE_")}
+        variables["PROCSNAKE_CACHE"] = str(tmp_path / cache)
+        command = [sys.executable, "-c", COMPILE, COMPILE, *numbers]
+        return subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stderr.splitlines()
+
+    return run
+
+
+def test_the_engine_is_announced_once_for_a_cache_and_not_by_processes_that_another_starts(said: Said) -> None:
+    assert said("cache", "1", "True") == ["procsnake: compiling the game engine; this takes about a minute, once …"]
+    assert said("cache", "1") == []
+    assert said("cache", "1.0") == ["procsnake: compiling a part of the game engine that was not needed before …"]
+
+
+def test_without_a_cache_nobody_is_promised_that_it_was_the_last_time(said: Said, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (line,) = said("file", "1")
+    assert line.startswith("procsnake: compiling the game engine; this takes about a minute each time, because ")
+    assert str(tmp_path / "file") in line

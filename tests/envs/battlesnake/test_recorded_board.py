@@ -1,0 +1,153 @@
+"""Recordings and saved states by strangers: one line each, and no memory by their word."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from agents.workbench.arrangement import read_position
+from envs.battlesnake.recording import Recording, RecordingError
+from envs.battlesnake.state import State
+from envs.common.errors import InvalidStateError, ProcsnakeError
+from procsnake import main
+
+REQUEST = {
+    "game": {"id": "g", "ruleset": {"name": "standard"}, "timeout": 500},
+    "turn": 3,
+    "board": {
+        "width": 11,
+        "height": 11,
+        "food": [{"x": 1, "y": 1}],
+        "hazards": [],
+        "snakes": [{"id": "a", "name": "a", "health": 90, "body": [{"x": 5, "y": 5}, {"x": 5, "y": 4}]}],
+    },
+    "you": {},
+}
+
+
+def changed(*path_and_value):
+    *path, last, value = path_and_value
+    request = copy.deepcopy(REQUEST)
+    inside = request
+    for key in path:
+        inside = inside[key]
+    inside[last] = value
+    return request
+
+
+BROKEN = [
+    changed("board", "width", 25_000),
+    changed("board", "height", float("inf")),
+    changed("board", "width", "11"),
+    changed("board", "width", True),
+    changed("turn", float("nan")),
+    changed("board", "food", [{"x": 10**30, "y": 0}]),
+    changed("board", "food", [[1, 1]]),
+    changed("board", "hazards", {"x": 1}),
+    changed("board", "snakes", REQUEST["board"]["snakes"] * 65),
+    changed("board", "snakes", 0, "body", []),
+    changed("board", "snakes", 0, "id", ["a"]),
+    changed("board", "snakes", ["a"]),
+    changed("procsnake", {"eliminated": [{"id": "b"}]}),
+    changed("procsnake", 7),
+    changed("board", None),
+]
+
+
+def written(path, *requests):
+    path.write_text("\n".join(json.dumps(line) for line in (REQUEST["game"], *requests)) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("request_", BROKEN)
+def test_a_board_that_no_game_has_is_one_line(tmp_path, capsys, request_):
+    path = written(tmp_path / "game.jsonl", REQUEST, request_)
+    for arguments in (["show"], ["to-test", "--turn", "3"]):
+        assert main(["replay", arguments[0], str(path), *arguments[1:]]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    with pytest.raises(RecordingError, match="entry 1 is not a move request"):
+        Recording.read(path)
+    with pytest.raises(ProcsnakeError):
+        read_position(json.dumps(request_))
+
+
+def test_a_large_board_costs_no_memory(tmp_path):
+    path = written(tmp_path / "game.jsonl", changed("board", {**REQUEST["board"], "width": 25_000, "height": 25_000}))
+    tracemalloc.start()
+    try:
+        with pytest.raises(RecordingError, match="width is 25000; expected an integer from 3 to 25"):
+            Recording.read(path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_new_snakes_on_every_turn_do_not_add_up(tmp_path):
+    others = [changed("board", "snakes", 0, "id", str(number)) for number in range(65)]
+    with pytest.raises(RecordingError, match="65 snakes so far"):
+        Recording.read(written(tmp_path / "game.jsonl", *others))
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, '{"turn": ' + "1" * 5000 + "}", "7", "null"])
+def test_a_line_that_is_no_object_is_named(tmp_path, line):
+    path = written(tmp_path / "game.jsonl", REQUEST)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], line, lines[1]]))
+    with pytest.raises(RecordingError, match="line 2 is not"):
+        Recording.read(path)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"Frames": [{"Turn": float("inf"), "Snakes": []}], "Game": {"Width": 11, "Height": 11}},
+        {"Frames": [{"Turn": 0, "Snakes": []}], "Game": {"Width": 25_000, "Height": 25_000}},
+        {"Frames": 7, "Game": {"Width": 11, "Height": 11}},
+        {"Frames": [], "Game": 7},
+    ],
+)
+def test_frames_that_no_arena_has_are_one_line(tmp_path, page):
+    path = tmp_path / "frames.json"
+    path.write_text(json.dumps(page))
+    with pytest.raises(RecordingError):
+        Recording.read(path)
+
+
+def saved(path, **arrays):
+    """A saved state with other arrays than its own."""
+    State(2, width=7, height=7, num_snakes=2).save(path)
+    with zipfile.ZipFile(path) as archive:
+        contents = {info.filename: archive.read(info) for info in archive.infolist()}
+    for name, array in arrays.items():
+        packed = io.BytesIO()
+        np.save(packed, array)
+        contents[f"{name}.npy"] = packed.getvalue()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arrays", "what"),
+    [
+        ({}, None),
+        ({"hazards": np.zeros(300 << 20, np.uint8)}, "unpacks to 3145"),
+        ({"body": np.zeros((1_000_000, 1, 0), np.int16)}, "1000000 boards"),
+        ({"size": np.array([25_000, 25_000])}, "25000x25000"),
+        ({"settings": np.array("[" * 100_000)}, "deep"),
+    ],
+)
+def test_a_saved_state_that_unpacks_to_more_than_it_says_is_refused(tmp_path, arrays, what):
+    path = saved(tmp_path / "state.npz", **arrays)
+    if what is None:
+        assert State.load(path).num_boards == 2
+        return
+    with pytest.raises(InvalidStateError, match=what):
+        State.load(path)

@@ -1,0 +1,73 @@
+"""What strangers' files may do to their reader: nothing but a `ValueError`."""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+import pytest
+import yaml
+
+from envs.common.bounded import inflate, parse_json, parse_yaml, read_bytes
+
+
+def test_a_file_is_read_up_to_its_bound(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(bytes(100))
+    assert read_bytes(path, 100) == bytes(100)
+    with pytest.raises(ValueError, match="it has 100 bytes, and 99 are the most"):
+        read_bytes(path, 99)
+    with pytest.raises(ValueError, match="plain file"):
+        read_bytes("/dev/zero", 99)
+
+
+def test_a_small_text_that_inflates_to_gigabytes_does_not():
+    deflater = zlib.compressobj(9)
+    bomb = b"".join(deflater.compress(bytes(1 << 20)) for _ in range(1000)) + deflater.flush()
+    with pytest.raises(ValueError, match="inflates to more than 4096"):
+        inflate(bomb, 4096)
+    packed = zlib.compress(b"board")
+    assert inflate(packed, 5) == b"board"
+    with pytest.raises(ValueError, match="cut off"):
+        inflate(packed[:-5], 5)
+    with pytest.raises(ValueError, match="Error"):
+        inflate(b"no zlib", 5)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "1" * 5000, "{", b"\xff"])
+def test_whatever_is_wrong_with_json_is_a_value_error(text):
+    with pytest.raises(ValueError):
+        parse_json(text)
+    assert parse_json('{"a": 1}') == {"a": 1}
+
+
+def bomb(levels=9, width=9):
+    lines = ["a0: &a0 [x]"]
+    lines += [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * width)}]" for k in range(1, levels)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (bomb(), "50000 values"),
+        ("&a [*a]", "50000 values"),
+        ("[" * 5000, "deep"),
+        ("a: 2001-99-99", "month"),
+        ("a: !!timestamp x", "NoneType"),
+        ("a: " + "1" * 5000, "digits"),
+        ("a: !!python/object/apply:os.system [true]", "constructor"),
+        ("? [1]\n: 2", "unhashable"),
+        ("a: [", "flow node"),
+        ("#" * (300 << 10), "characters"),
+    ],
+)
+def test_whatever_is_wrong_with_yaml_is_a_value_error(text, what):
+    with pytest.raises(ValueError, match=what):
+        parse_yaml(text)
+
+
+def test_yaml_that_repeats_itself_within_reason_is_read():
+    shared = [1, 2]
+    assert parse_yaml(yaml.safe_dump({"a": shared, "b": shared})) == {"a": [1, 2], "b": [1, 2]}
+    assert parse_yaml(json.dumps(bomb(2))) == bomb(2)

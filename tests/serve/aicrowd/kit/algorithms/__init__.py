@@ -1,0 +1,3 @@
+from .registry import CUSTOM_ALGORITHMS
+
+__all__ = ["CUSTOM_ALGORITHMS"]

@@ -1,0 +1,3 @@
+from .custom_preprocessor import MyPreprocessorClass
+
+CUSTOM_PREPROCESSORS = {"MyPreprocessor": MyPreprocessorClass}

@@ -1,0 +1,131 @@
+"""Every export in the kit's own environment, whose games take no seed, and with the grader's files in the place of ours."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from serve.aicrowd import export
+from serve.aicrowd.export import TEMPLATE
+from tests.serve.aicrowd.entries import RECIPES, settings
+from tests.serve.aicrowd.starter_kit import KIT, NOT_TO_BE_EDITED, put_back
+
+PROBE = Path(__file__).with_name("kit_probe.py")
+
+
+def probed(entry: Path) -> dict:
+    """What the entry's environment does."""
+    (experiment,) = (path for path in (entry / "experiments").glob("*.yaml") if path.stem != "procgen-starter-example")
+    done = subprocess.run(
+        [sys.executable, PROBE, experiment], cwd=entry, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "how"), [*((recipe, "put-back") for recipe in sorted(RECIPES)), ("lars", "as-exported"), ("lars", "in-the-kit")]
+)
+def test_every_export_runs_in_the_kits_environment(tmp_path, recipe, how):
+    entry = tmp_path / "entry"
+    export(settings(recipe), entry, track="sample-efficiency", starter_kit=KIT if how == "in-the-kit" else None)
+    told = probed(put_back(entry) if how == "put-back" else entry)
+    assert told["early_reset_is_ignored"]
+    assert told["length_after"] > told["length_before"]
+    # The stand-in keeps the contract that every export crashed on.
+    assert "takes 1 positional argument but 2 were given" in told["seed_of_the_kit"]
+
+
+def test_a_seed_that_is_handed_on_is_noticed(tmp_path):
+    export(settings("ppo"), tmp_path / "entry", track="generalization")
+    path = put_back(tmp_path / "entry") / "envs" / "procsnake_env.py"
+    path.write_text(path.read_text().replace("return []", "return self.env.seed(seed)"))
+    with pytest.raises(AssertionError, match="takes 1 positional argument but 2 were given"):
+        probed(tmp_path / "entry")
+
+
+def names_imported(path: Path) -> set[tuple[str, str]]:
+    """(module, name) of each `from module import name`."""
+    nodes = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom) and node.module)
+    return {(node.module, alias.name) for node in nodes for alias in node.names}
+
+
+@pytest.mark.parametrize("script", ["train.py", "rollout.py"])
+def test_the_entry_has_every_name_that_the_graders_scripts_import(script):
+    for module, name in names_imported(KIT / script):
+        place = TEMPLATE / module.replace(".", "/")
+        source = place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
+        if module.split(".")[0] in ("aicrowd_helpers", "algorithms", "callbacks", "preprocessors", "utils"):
+            assert name in source.read_text(), f"{script} imports {name} from {module}"
+
+
+def options_of(path: Path) -> set[str]:
+    """What a script's parser takes."""
+    calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    added = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument")
+    words = {arg.value for call in added for arg in call.args if isinstance(arg, ast.Constant)}
+    return {word for word in words if word.startswith("-")}
+
+
+def test_the_scripts_have_the_options_of_the_kits():
+    assert options_of(TEMPLATE / "rollout.py") >= {
+        "--run", "--env", "--episodes", "--steps", "--no-render", "--monitor", "--video-dir", "--out", "--config",
+        "--save-info", "--use-shelve", "--track-progress",
+    }  # fmt: skip
+    assert options_of(TEMPLATE / "train.py") >= {
+        "-f", "--config-file", "--env", "--experiment-name", "--local-dir", "--upload-dir", "--resume", "--queue-trials",
+        "--torch", "--eager", "--trace", "-v", "-vv", "--ray-address", "--ray-num-nodes",
+    }  # fmt: skip
+    # --run, --stop, --config, --restore, … are Ray Tune's own.
+    assert ("ray.tune.config_parser", "make_parser") in names_imported(TEMPLATE / "train.py")
+
+
+# Merging.
+
+
+@pytest.fixture
+def kit(tmp_path) -> Path:
+    return Path(shutil.copytree(KIT, tmp_path / "kit"))
+
+
+def test_nothing_of_the_clone_is_overwritten_silently(kit, tmp_path):
+    entry = tmp_path / "entry"
+    told = " ".join(export(settings("ppo"), entry, track="generalization", starter_kit=kit).told)
+    for path in (path for path in kit.rglob("*") if path.is_file()):
+        name = str(path.relative_to(kit))
+        if name == "aicrowd.json":
+            continue
+        theirs, merged = path.read_text().splitlines(), (entry / name).read_text().splitlines()
+        changed = [line for line in theirs if line not in merged]
+        # run.sh must name the experiment and start rollouts through the stand-in module; all else is only added to.
+        assert len(changed) == (2 if name == "run.sh" else 0), (name, changed)
+        if merged != theirs and name != ".gitignore":
+            assert name in told
+    for name in ("Dockerfile", "preprocessors/__init__.py", *NOT_TO_BE_EDITED[1:]):
+        assert f"{name} is the kit's; procsnake's was left out." in told
+    run_sh = (entry / "run.sh").read_text()
+    assert 'EXPERIMENT_DEFAULT="experiments/procgen-ppo.yaml"' in run_sh
+    assert "python utils/rollout_on_ray_086.py $CHECKPOINT" in run_sh
+    assert (entry / "utils" / "submit.sh").stat().st_mode & 0o111
+    # Pins that the kit lacks, and no second TensorFlow.
+    lines = (entry / "requirements.txt").read_text().splitlines()
+    assert {"procgen==0.10.1", "mlflow", "protobuf==3.20.3", "gym[atari]==0.17.2", "numpy==1.18.5"} <= set(lines)
+    assert [line for line in lines if line.startswith("tensorflow")] == ["tensorflow-gpu==2.2.0"]
+    assert json.loads((entry / "aicrowd.json").read_text())["docker_build"] is False
+    assert (entry / "README.md").read_text() == "the kit\n"
+    assert "The competition closed in 2020" in (entry / "PROCSNAKE.md").read_text()
+    assert list(yaml.safe_load((entry / "experiments" / "procgen-ppo.yaml").read_text())) == ["procgen-ppo"]
+
+
+def test_merging_into_what_was_merged_adds_nothing_twice(kit, tmp_path):
+    export(settings("ppo"), tmp_path / "one", track="generalization", starter_kit=kit)
+    export(settings("ppo"), tmp_path / "two", track="generalization", starter_kit=tmp_path / "one")
+    for name in ("algorithms/registry.py", "callbacks.py", "requirements.txt", "run.sh", ".gitignore"):
+        assert (tmp_path / "two" / name).read_text() == (tmp_path / "one" / name).read_text(), name

@@ -1,0 +1,149 @@
+"""Databases of older versions are read on, and get today's schema; those of newer versions are refused."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from envs.common.migrations import NewerDatabaseError
+from serve.archive import tables as game_tables
+from serve.archive.store import GameArchive, GameStore, GamesUnavailableError
+from tests.serve.archive.played import play, tell_all
+
+OLD = Path(__file__).parents[2] / "data" / "games-9be3ed9.db.gz"
+
+
+@pytest.fixture
+def old(tmp_path):
+    """A database that commit 9be3ed9 wrote: two games that are over, one that is played, one that has only begun."""
+    file = tmp_path / "games.db"
+    file.write_bytes(gzip.decompress(OLD.read_bytes()))
+    return file
+
+
+def ask(file, query):
+    with closing(sqlite3.connect(file)) as connection, connection:
+        return connection.execute(query).fetchall()
+
+
+def schema(file):
+    """(tables with their columns and indexes, version)."""
+    engine = sa.create_engine(f"sqlite:///{file}")
+    with engine.connect() as connection:
+        found = sa.inspect(connection)
+        tables = {
+            name: (
+                [(column["name"], str(column["type"]), column["nullable"]) for column in found.get_columns(name)],
+                sorted(tuple(index["column_names"]) for index in found.get_indexes(name)),
+            )
+            for name in found.get_table_names()
+        }
+        version = connection.exec_driver_sql("SELECT version FROM schema_version").scalars().all()
+    engine.dispose()
+    return tables, version
+
+
+def test_a_database_of_9be3ed9_is_read_written_and_brought_up_to_date(old, tmp_path):
+    store = GameStore(f"sqlite:///{old}")
+    games = {game["id"]: (game["turns"], game["result"]) for game in store.games()}
+    assert games == {"game-1": (12, "won"), "game-2": (3, "lost"), "game-3": (1, None), "game-4": (0, None)}
+    assert len(store.turns("game-2", "s")) == 4
+    tell_all(store, "s", play(seed=3), 0)
+    assert store.flush()
+    assert store.game("game-3", "s")["result"]
+    store.close()
+    new = GameStore(f"sqlite:///{tmp_path}/new.db")
+    tell_all(new, "s", play(seed=3), 0)
+    assert new.flush()
+    new.close()
+    assert schema(old) == schema(tmp_path / "new.db")
+
+
+def test_games_of_9be3ed9_without_turns_get_a_size(old):
+    archive = GameArchive(f"sqlite:///{old}")
+    assert len(archive.games()) == 4
+    archive.close()
+    sizes = dict(ask(old, "SELECT game_id, size FROM games"))
+    assert all(500 < size < 20_000 for size in sizes.values())
+    assert sizes["game-1"] > sizes["game-2"] > sizes["game-4"]
+
+
+def test_the_next_column_breaks_no_database(old, monkeypatch):
+    store = GameStore(f"sqlite:///{old}")
+    store.games()
+    store.close()
+    statements = (*game_tables.STATEMENTS, "ALTER TABLE games ADD COLUMN note TEXT NOT NULL DEFAULT 'none'")
+    monkeypatch.setattr(game_tables, "STATEMENTS", statements)
+    for _ in range(2):
+        store = GameStore(f"sqlite:///{old}")
+        tell_all(store, "s", play(seed=3), 0)
+        assert store.flush()
+        assert len(store.games()) == 4
+        store.close()
+    assert ask(old, "SELECT DISTINCT note FROM games") == [("none",)]
+
+
+def test_a_step_that_fails_changes_nothing(old, monkeypatch):
+    good = "ALTER TABLE games ADD COLUMN note TEXT"
+    monkeypatch.setattr(game_tables, "STATEMENTS", (good, "UPDATE nonsense SET x = 1"))
+    with pytest.raises(GamesUnavailableError, match="no such table: nonsense"):
+        GameArchive(f"sqlite:///{old}").games()
+    monkeypatch.undo()
+    store = GameStore(f"sqlite:///{old}")
+    assert len(store.games()) == 4
+    store.close()
+    assert "note" not in [column[0] for column in schema(old)[0]["games"][0]]
+
+
+def test_a_database_of_a_newer_procsnake_is_refused_before_the_server_listens(old):
+    GameArchive(f"sqlite:///{old}").games()
+    ask(old, "UPDATE schema_version SET version = 99")
+    store = GameStore(f"sqlite:///{old}")
+    with pytest.raises(GamesUnavailableError, match=r"newer procsnake.* version 99"):
+        store.games()
+    with pytest.raises(NewerDatabaseError, match="Update procsnake"):
+        store.check()
+    store.writer.close(0.1)
+    command = [sys.executable, "-m", "procsnake", "serve", "random", "--port", "0", "--database", f"sqlite:///{old}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2
+    assert "written by a newer procsnake" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.long
+def test_a_postgres_database_of_version_0_is_brought_up_to_date(postgres_url):
+    """Tables as commit 9be3ed9 made them there, which are today's without the version."""
+    store = GameStore(postgres_url)
+    tell_all(store, "s", play(seed=1), 0)
+    assert store.flush(20)
+    with store._database._engine.begin() as connection:
+        sizes = connection.exec_driver_sql("SELECT size FROM games").scalars().all()
+        connection.exec_driver_sql("DROP TABLE schema_version")
+        connection.exec_driver_sql("UPDATE games SET size = 0")
+    store.close()
+    store = GameStore(postgres_url)
+    assert len(store.games()) == 1
+    with store._database._engine.begin() as connection:
+        assert connection.exec_driver_sql("SELECT version FROM schema_version").scalars().all() == [len(game_tables.STATEMENTS)]
+        assert connection.exec_driver_sql("SELECT size FROM games").scalars().all() == pytest.approx(sizes, rel=0.1)
+    store.close()
+
+
+@pytest.mark.long
+def test_a_reader_of_postgres_keeps_its_connection_while_a_writer_looks_again(postgres_url):
+    """One that is left to the garbage collector warns, and warnings are errors here."""
+    database = game_tables.Database(postgres_url)
+    with database.reading():
+        database.look_again()
+        database.close_abandoned(0)
+    database.close()
+    gc.collect()

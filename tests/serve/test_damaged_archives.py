@@ -1,0 +1,61 @@
+"""Archives that were damaged, or that strangers hand over: one line, and no memory by their word."""
+
+from __future__ import annotations
+
+import gzip
+import sqlite3
+import zlib
+from contextlib import closing
+
+import pytest
+
+from procsnake import main
+from serve.archive.rows import MAX_UNPACKED_BYTES, pack, unpack
+from tests.serve.archive.test_tables import OLD
+
+DAMAGE = [
+    ("UPDATE games SET game = '{'", ()),
+    ("UPDATE games SET game = '{}'", ()),
+    ("UPDATE games SET game = '7'", ()),
+    ("UPDATE turns SET data = ?", (b"no zlib",)),
+    ("UPDATE turns SET data = ?", (zlib.compress(bytes(1 << 28), 9),)),
+    ("UPDATE turns SET data = ?", (zlib.compress(b"[]"),)),
+    ("UPDATE turns SET data = ?", (zlib.compress(b'{"board": 7}'),)),
+    ("UPDATE turns SET data = ?", (zlib.compress(b'{"board": {"width": 25000, "height": 25000, "snakes": []}}'),)),
+    ("UPDATE turns SET move = 9", ()),
+    ('UPDATE games SET "end" = ?', (b"no zlib",)),
+]
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    def change(statement, values=()):
+        file = tmp_path / "games.db"
+        file.write_bytes(gzip.decompress(OLD.read_bytes()))
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute(statement, values)
+        return f"sqlite:///{file}"
+
+    return change
+
+
+@pytest.mark.parametrize(("statement", "values"), DAMAGE, ids=range(len(DAMAGE)))
+def test_a_damaged_archive_is_one_line(damaged, tmp_path, capsys, statement, values):
+    url = damaged(statement, values)
+    code = main(["games", "export", str(tmp_path / "out"), "--database", url])
+    told = capsys.readouterr().err
+    assert (code, told.count("\n")) == (2, 1), told
+    main(["games", "list", "--database", url])
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_stacked_hazards_are_not_written_out_by_a_strangers_word_for_the_boards_size():
+    board = {"width": 10**6, "height": 10**6, "hazards": [{"x": 0, "y": 0}], "layers": [10**6]}
+    with pytest.raises(ValueError, match="more hazards than a game can have"):
+        unpack(pack({"board": board}))
+
+
+def test_what_unpacks_to_more_than_a_turn_has_is_not_unpacked():
+    assert unpack(pack({"a": [1]})) == {"a": [1]}
+    with pytest.raises(ValueError, match=f"inflates to more than {MAX_UNPACKED_BYTES}"):
+        unpack(zlib.compress(bytes(MAX_UNPACKED_BYTES + 1), 9))

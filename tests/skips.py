@@ -1,0 +1,68 @@
+"""The skips that are expected, in one list. Where PROCSNAKE_REFUSE_SKIPS is set, any other skip is a failure.
+
+`.ci/run` sets it. Without it, whoever lacks a program or a Python 3.7 still sees `make test` pass.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator
+from typing import TypeVar
+
+import pytest
+
+REFUSE = "PROCSNAKE_REFUSE_SKIPS"
+EXPECTED = {
+    "tests/agents/export/test_savedmodel.py": ["the extra [tensorflow] is not installed"],  # has an environment of its own
+    "tests/docs/test_commands.py": [
+        "needs an AWS account",
+        "needs machines that ssh reaches",
+        "needs TensorFlow",
+        "needs a run; notebook 2 makes some",
+        "needs a run that was interrupted; notebook 5 makes one and resumes it",
+        "needs a Procgen run; notebook 4 makes one and measures it",
+        "needs a Procgen run; notebook 6 makes one and exports it",
+        "needs an entry; notebook 6 makes one",
+        "shows its game until Ctrl-C; tests/serve/viewer/browser/test_game.py watches one",
+        "trains for minutes; `make play` calls it",
+        "trains for minutes at least; tests/train/comparison/test_compare.py runs a small one",
+        "trains several times; tests/train/tuning/test_tune.py does so",
+        "tests/docs/test_contributing.py runs it",
+    ],
+}
+"""By file, the reasons for which a test may be skipped even where no skip is wanted."""
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+_REFUSES = pytest.StashKey[bool]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Read before any test: some take procsnake's variables out of the environment.
+    config.stash[_REFUSES] = bool(os.environ.get(REFUSE))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _refused((yield), item.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _refused((yield), collector.config)
+
+
+def _refused(report: Report, config: pytest.Config) -> Report:
+    """The report; a failure if it is of a skip that isn't wanted."""
+    if not (config.stash[_REFUSES] and report.skipped and isinstance(report.longrepr, tuple)):
+        return report
+    file, reason = report.nodeid.partition("::")[0], re.sub("^Skipped: ", "", report.longrepr[2])
+    if reason not in EXPECTED.get(file, ()):
+        report.outcome = "failed"
+        report.longrepr = (
+            f"skipped, which {REFUSE} forbids: {reason}\n"
+            f"Install what it needs; or, if it can't run anywhere, add file and reason to EXPECTED in tests/skips.py."
+        )
+    return report

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+import procsnake
+from envs.common.errors import UnknownNameError
+from tests.agents.pages.reading import Page
+from tests.train.runs.test_report import a_run
+from train.runs.curves import rows_of, write_curves
+from train.runs.folder import RunError
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Three seeds of one experiment whose lengths are 10, 20 and 60, and a run of the same name with another setting."""
+    made = []
+    for seed, length, gamma in ((0, 10.0, 0.9), (1, 20.0, 0.9), (2, 60.0, 0.9), (0, 5.0, 0.5)):
+        folder = tmp_path / f"{seed}-{gamma}"
+        folder.mkdir()
+        made.append(a_run(folder, name="snakes", seed=seed, ppo={"gamma": gamma}, columns={"episode_len_mean": length}))
+    return made
+
+
+def test_seeds_are_one_line_with_students_interval_and_other_settings_another(runs, tmp_path):
+    groups = write_curves(runs, tmp_path / "made" / "beside", ["episode_len_mean"])
+    heads, rows = rows_of(groups, ["episode_len_mean"])
+    margin = t.ppf(0.975, 2) * np.std([10, 20, 60], ddof=1) / np.sqrt(3)
+    assert heads == ["experiment", "seeds", "minutes", "decisions", "episode_len_mean"]
+    assert rows == [
+        ["snakes", "3", "0.5", "3,000", f"30 ({30 - margin:.3g} to {30 + margin:.3g})"],
+        ["snakes #2", "1", "0.5", "3,000", "5"],
+    ]
+    page = Page((tmp_path / "made" / "beside.html").read_text())
+    page.assert_needs_nothing_else()
+    assert all(cell in page.text for row in rows for cell in row)
+    banded, alone = page.charts["episode_len_mean, by minutes of training"]["lines"]
+    # All along, the seeds' lengths are 10, 20 and 60; of three, the bootstrap's interval is from the lowest to the highest.
+    assert set(banded["y"]) == {30.0}
+    assert (set(banded["low"]), set(banded["high"])) == ({10.0}, {60.0})
+    assert "low" not in alone
+    assert (tmp_path / "made" / "beside.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_shares_are_said_to_be_shares_and_each_axis_has_a_name(runs, tmp_path):
+    write_curves(runs, tmp_path / "beside", ["win_rate", "episode_len_mean"])
+    rates, lengths = Page((tmp_path / "beside.html").read_text()).charts.values()
+    assert (rates["shares"], rates["y_label"], rates["x_label"]) == (True, "share of games", "minutes of training")
+    assert (lengths["shares"], lengths["y_label"]) == (False, "steps per episode")
+
+
+def test_the_usual_metrics_are_those_that_the_runs_have(runs, tmp_path):
+    write_curves(runs, tmp_path / "beside")
+    captions = Page((tmp_path / "beside.html").read_text()).text
+    assert {"episode_return_mean", "episode_len_mean", "win_rate"} <= set(captions.split())
+
+
+def test_what_cant_be_drawn_is_refused(runs, tmp_path, capsys):
+    with pytest.raises(UnknownNameError, match="episode_len_mean"):
+        write_curves(runs, tmp_path / "beside", ["episode_length_mean"])
+    (runs[0] / "progress.csv").unlink()
+    with pytest.raises(RunError, match="no finished iteration"):
+        write_curves(runs, tmp_path / "beside")
+    assert procsnake.main(["report", str(tmp_path), str(runs[1])]) == 2
+    assert "is no run" in capsys.readouterr().err
+    assert not list(tmp_path.glob("beside*"))
+
+
+def test_the_command_line_draws_them(runs, tmp_path, capsys):
+    assert procsnake.main(["report", *map(str, runs), "--metrics", "win_rate,mean_won", "--out", str(tmp_path / "v0.2")]) == 0
+    assert "v0.2.png" in capsys.readouterr().out
+    assert (tmp_path / "v0.2.png").is_file()

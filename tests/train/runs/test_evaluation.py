@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import agents
+import envs
+from agents.evaluation import evaluate
+from envs.common.errors import UnknownNameError
+from tests.train.experiments import toy
+from tests.train.small_worlds import ToyWorld
+from train.config import Experiment
+from train.runs.evaluation import Evaluator, episode_means, group_label
+from train.runs.export import build_network
+
+
+def snakes(**evaluation):
+    settings = {"every_iterations": 4, "games": 12, **evaluation}
+    options = {"num_games": 2, "num_snakes": 2, "observation": {"radius": 3, "rotate": True}}
+    return Experiment.from_dict(
+        {"name": "x", "env": {"name": "battlesnake", "options": options}, "budget": {"max_minutes": 1}, "evaluation": settings}
+    )
+
+
+def weights_of(experiment, always=None):
+    """The weights of a fresh network, as the learner holds them; `always`: the action that it takes whenever it may."""
+    network = build_network(experiment, envs.make(experiment.env.name, **experiment.env.options))
+    if always is not None:
+        with torch.no_grad():
+            network.heads.actor.bias[always] = 100.0
+    return {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
+
+
+def test_the_policy_plays_the_games_that_its_bundle_would_play():
+    """A network that always goes left unless that is death, against an agent that does so by definition."""
+    from agents.agent import Agent
+    from envs.battlesnake.observations import EgocentricPlanes
+
+    class Left(Agent):
+        name = "left"
+        seen = EgocentricPlanes(radius=3, rotate=True)
+
+        def act_batch(self, state, boards, slots):
+            return self.seen.to_moves(state, boards, slots, self.seen.action_mask(state, boards, slots).argmax(axis=1))
+
+    experiment = snakes(opponents=[["greedy"], ["random", "random", "flood"]])
+    evaluator = Evaluator(experiment)
+    weights = weights_of(experiment)
+    weights["network.heads.actor.bias"] = np.array([200.0, 100.0, 0.0], np.float32)
+    found = evaluator.evaluate(weights)
+    expected = evaluate(Left(), experiment.evaluation.opponents, num_games=12, seed=evaluator._seed)
+    labels = ["greedy", "2xrandom+flood"]
+    assert [found[f"win_rate_vs_{label}"] for label in labels] == [score.win_rate for score in expected]
+    assert [found[f"mean_turns_vs_{label}"] for label in labels] == [score.mean_turns for score in expected]
+    assert found["win_rate"] == np.mean([score.win_rate for score in expected])
+    assert evaluator.evaluate(weights) | {"seconds_evaluation": 0} == found | {"seconds_evaluation": 0}
+
+
+def test_it_is_due_by_iterations_and_by_minutes_of_training():
+    evaluator = Evaluator(snakes(every_minutes=2.0))
+    done = {"evaluated_iteration": 10, "evaluated_minutes": 5.0}
+    assert not Evaluator(snakes()).is_due({"iteration": 3, "minutes": 99.0})
+    assert Evaluator(snakes()).is_due({"iteration": 4, "minutes": 0.0})
+    assert not evaluator.is_due({"iteration": 13, "minutes": 6.9, **done})
+    assert evaluator.is_due({"iteration": 14, "minutes": 5.1, **done})
+    assert evaluator.is_due({"iteration": 11, "minutes": 7.0, **done})
+
+
+def test_unknown_opponents_are_refused_before_training():
+    with pytest.raises(UnknownNameError, match="Did you mean 'greedy'"):
+        Evaluator(snakes(opponents=[["greddy"]]))
+    assert "greedy" in agents.names()
+
+
+def test_groups_have_readable_names():
+    assert group_label(["random"] * 3) == "3xrandom"
+    assert group_label(["greedy", "flood", "greedy"]) == "2xgreedy+flood"
+
+
+class Steady(torch.nn.Module):
+    """Goes on in the corridor, except at the cells whose planes are listed: there it ends its episode."""
+
+    def __init__(self, stops=()):
+        super().__init__()
+        self.stops = list(stops)
+
+    def forward(self, observations):
+        stop = observations[:, 0, 0, self.stops].sum(-1) > 0
+        return torch.stack([stop.float(), 1 - stop.float()], -1), torch.zeros(len(observations))
+
+
+@pytest.mark.parametrize(("stops", "expected_return", "expected_length"), [((), 1.0, 10.0), ((4,), 0.0, 5.0)])
+def test_other_worlds_are_measured_by_their_episodes(stops, expected_return, expected_length):
+    world = envs.make("corridor", num_games=3)
+    means = episode_means(Steady(stops), world, episodes=20, seed=0)
+    assert means == {"evaluation_return_mean": expected_return, "evaluation_len_mean": expected_length}
+
+
+class UnevenWorld(ToyWorld):
+    """Two rows whose episodes last one step and ten, whatever is done; each step pays 1."""
+
+    def __init__(self) -> None:
+        super().__init__(num_games=2, rows_per_game=1, planes=11, num_actions=2)
+
+    def _show(self, rows: np.ndarray) -> None:
+        pass
+
+    def advance(self, actions: np.ndarray) -> None:
+        self.rewards[:] = 1.0
+        self.terminated[:] = self.lengths + 1 == [1, 10]
+        self._book(self.valid)
+
+
+def test_short_episodes_count_no_more_than_long_ones():
+    means = episode_means(Steady(), UnevenWorld(), episodes=6, seed=0)
+    assert means == {"evaluation_return_mean": 5.5, "evaluation_len_mean": 5.5}
+
+
+def test_options_of_the_world_can_differ_from_those_of_training():
+    experiment = toy("corridor", options={"max_turns": 1000})
+    data = {**experiment.to_dict(), "evaluation": {"every_iterations": 1, "env_options": {"max_turns": 3}}}
+    means = Evaluator(Experiment.from_dict(data)).evaluate(weights_of(experiment, always=1))
+    assert means["evaluation_len_mean"] == 3.0

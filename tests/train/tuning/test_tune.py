@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+from envs.common.errors import ConfigError, UnknownNameError
+from tests.train.experiments import toy
+from train.config import Experiment
+from train.run import train
+from train.runs.folder import RunFolder
+from train.tuning.space import Choice, NumberRange, parse_space
+from train.tuning.tune import table, tune
+
+
+def draws(space, count=2000):
+    domain = space.domain()
+    return [domain.sample(random_state=np.random.default_rng(k)) for k in range(count)]
+
+
+def test_a_range_of_whole_numbers_has_both_ends():
+    space = parse_space("k", "2..5")
+    assert space == NumberRange(2, 5, log=False, whole=True)
+    assert sorted(set(draws(space, 200))) == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("text", "log"), [("1e-4..1e-2:log", True), ("0.0001..0.01", False)])
+def test_a_range_is_drawn_evenly_or_by_the_logarithm(text, log):
+    seen = np.array(draws(parse_space("k", text)))
+    assert seen.min() >= 1e-4
+    assert seen.max() <= 1e-2
+    # Half of the draws lie below the middle: of the logarithms 1e-3, of the numbers themselves 5.05e-3.
+    assert np.mean(seen < (1e-3 if log else 5.05e-3)) == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize(("text", "values"), [("1,2.5,yes,3e-4", (1, 2.5, True, 3e-4)), (["a", [1]], ("a", [1]))])
+def test_choices_keep_their_types(text, values):
+    assert parse_space("k", text) == Choice(values)
+
+
+@pytest.mark.parametrize("text", ["", "5", "5..2", "0..1:log", "1..2:ln", "a..b", "1..2..3", 7, []])
+def test_other_texts_are_no_search_space(text):
+    with pytest.raises(ConfigError, match=r"ppo\.gamma"):
+        parse_space("ppo.gamma", text)
+
+
+def test_values_that_were_carried_outside_come_back():
+    assert NumberRange(2, 5, log=False, whole=True).nearest(7) == 5
+    assert NumberRange(0.0, 1.0, log=False, whole=False).nearest(1.2) == 1.0
+    assert NumberRange(2, 8, log=False, whole=True).nearest(3.6) == 4
+
+
+@pytest.mark.parametrize(
+    ("search", "error", "message"),
+    [
+        ("ppo.learning_rat=1..2", UnknownNameError, "Did you mean 'ppo.learning_rate'"),
+        ("ppo.gamma=0.5..1.5", ConfigError, "ppo.gamma is 1.5"),
+        ("network.name=mlp,mpl", UnknownNameError, "Did you mean 'mlp'"),
+        ("no-equals", ConfigError, "no-equals"),
+    ],
+)
+def test_a_search_that_can_not_be_is_refused_before_anything_starts(tmp_path, search, error, message):
+    with pytest.raises(error, match=message):
+        tune(toy("identity").search([search]), runs_dir=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_to_search_is_said():
+    with pytest.raises(ConfigError, match="--search"):
+        tune(toy("identity"))
+
+
+def searched(tmp_path, *overrides, search=("ppo.learning_rate=1e-6,1e-2",), steps=8 * 1024):
+    said: list[str] = []
+    result = tune(toy("identity", steps=steps).override(overrides).search(search), runs_dir=tmp_path, say=said.append)
+    return result, said
+
+
+@pytest.mark.long
+def test_trials_are_runs_and_the_best_experiment_is_written_down(one_ray, tmp_path):
+    """One learning rate learns in 8 iterations and the other doesn't, so the best is known beforehand."""
+    result, said = searched(tmp_path, "tune.trials=4", "tune.concurrent=2", "seed=1")
+    assert len(said) == len(result.trials) == 4
+    rates = [trial.values["ppo.learning_rate"] for trial in result.trials]
+    assert set(rates) == {1e-6, 1e-2}
+    assert rates == sorted(rates, reverse=True)
+    scores = [trial.score for trial in result.trials]
+    assert scores == sorted(scores, reverse=True)
+    for trial in result.trials:
+        folder, experiment = RunFolder.open(trial.run)
+        assert experiment.ppo.learning_rate == trial.values["ppo.learning_rate"]
+        assert float(folder.curve()[-1]["episode_return_mean"]) == pytest.approx(trial.score)
+        assert (trial.run / "bundle" / "card.json").is_file()
+        assert (trial.run / "report.html").is_file()
+    best = Experiment.load(result.best_config)
+    assert best.ppo.learning_rate == 1e-2
+    assert train(best, runs_dir=tmp_path, on_iteration=lambda row: True).path.is_dir()
+    with open(result.path / "trials.csv") as file:
+        assert [row["ppo.learning_rate"] for row in csv.DictReader(file)] == [str(rate) for rate in rates]
+    assert table(result, "episode_return_mean").count("\n") == 4
+
+
+@pytest.mark.long
+def test_asha_stops_bad_trials_early_and_they_can_be_resumed(one_ray, tmp_path):
+    result, _ = searched(tmp_path, "tune.trials=6", "tune.scheduler=asha", "tune.concurrent=2", steps=30 * 1024)
+    done = [trial.percent_done for trial in result.trials]
+    assert done[0] == 100
+    assert min(done) < 40
+    stopped = next(trial.run for trial in result.trials if trial.percent_done < 100)
+    iterations = len(RunFolder(stopped).curve())
+    assert train(resume=stopped, on_iteration=lambda row: True).metrics["iteration"] == iterations + 1
+
+
+@pytest.mark.long
+def test_population_based_training_hands_on_weights_and_changes_values(one_ray, tmp_path):
+    """A trial that learns nothing at 1e-6 can only have a return above chance by what it took over from one that does."""
+    result, _ = searched(tmp_path, "tune.trials=3", "tune.scheduler=pbt", "tune.concurrent=3", "seed=1", steps=30 * 1024)
+    assert all(trial.score > 0.6 for trial in result.trials)
+    for trial in result.trials:
+        iterations = [int(row["iteration"]) for row in RunFolder(trial.run).curve()]
+        assert iterations == list(range(1, len(iterations) + 1))

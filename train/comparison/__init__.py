@@ -1,0 +1,1 @@
+"""Compares trainers at equal time."""

@@ -1,0 +1,229 @@
+"""Compares trainers on one board for the same time, for `procsnake compare`: the readable DQN and procsnake's own trainers.
+
+Every training is an ordinary run in a process of its own, one after the other. A finished training is not run again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agents.pages import Chart, chart_grid, fold, html_page, lead, note, section, table
+from agents.pages.figure import save_charts
+from envs.common.command_line import write_whole
+from envs.common.cores import usable_cores
+from envs.common.errors import ConfigError, UnknownNameError
+from train.comparison.statistics import BAND_NOTE, LAST_SHARE, Estimate, mean, mean_line, ratio, reached
+from train.config import Experiment
+from train.runs.folder import BUNDLE, RunError, disk_errors, find_runs
+from train.runs.history import Columns, read_columns
+
+Say = Callable[[str], None]
+BOARD: dict[str, Any] = {"width": 11, "height": 11, "num_snakes": 4, "rewards": "starter-pack", "max_turns": 1000}
+BASELINE = "mxnet-dqn"
+CURVES = {"episode_return_mean": ("reward per snake", "reward"), "episode_len_mean": ("turns that a snake lives", "turns")}
+"""The columns of progress.csv that are compared, with the title and the unit of their charts."""
+_GAMES = 100
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A trainer with its settings, as it is compared."""
+
+    title: str
+    experiment: str
+    overrides: tuple[str, ...] = ()
+    """Values as for `procsnake train --set`. {cores} and {games} (256 shared by all cores) are filled in."""
+    num_threads: int | None = None
+    """The number of threads of its numerical libraries; None leaves it to them."""
+
+
+CONTENDERS = {
+    BASELINE: Contender("MXNet DQN, the starter pack's configuration", "battlesnake-mxnet-starter-pack"),
+    "dqn-1": Contender("DQN, 1 worker on 1 core", "battlesnake-dqn", ("dqn.num_threads=1",), num_threads=1),
+    "dqn-all": Contender(
+        "DQN, a worker for each core", "battlesnake-dqn", ("num_env_runners={cores}", "env.options.num_games={games}")
+    ),
+    "apex": Contender(
+        "APEX, a worker for each core", "battlesnake-apex", ("num_env_runners={cores}", "env.options.num_games={games}")
+    ),
+    "ppo": Contender("PPO", "battlesnake-ppo", ("ppo.norm_reward=true",)),
+    "mxnet-own": Contender("MXNet DQN, procsnake's configuration", "battlesnake-mxnet"),
+}
+USUAL = tuple(CONTENDERS)[:5]
+
+
+def experiment_of(name: str, *, minutes: float, seed: int, cores: int) -> Experiment:
+    """Return the experiment that a contender trains. Raises `UnknownNameError` for a contender that doesn't exist."""
+    if name not in CONTENDERS:
+        raise UnknownNameError("contender", name, CONTENDERS)
+    contender = CONTENDERS[name]
+    board = [f"env.options.{key}={value}" for key, value in BOARD.items()]
+    own = [text.format(cores=cores, games=max(1, 256 // cores)) for text in contender.overrides]
+    rest = [f"name={name}", f"seed={seed}", f"budget.max_minutes={minutes:g}", "budget.total_agent_steps=null"]
+    return Experiment.load(contender.experiment, [*board, *own, *rest])
+
+
+def compare(
+    *, minutes: float, seeds: int, out: str | os.PathLike[str], contenders: Iterable[str] = USUAL, say: Say = print
+) -> dict[str, Any]:
+    """Train each contender with seeds 0 … seeds - 1 for `minutes`, and write the comparison into the folder `out`.
+
+    `out` gets `runs/`, `comparison.json` (which is also returned), `comparison.html` and `comparison.png`. Raises
+    `ConfigError` or `UnknownNameError` for contenders that can't be compared, and `RunError` if a training fails.
+    """
+    if minutes <= 0 or seeds < 1:
+        raise ConfigError(f"minutes is {minutes:g} and seeds {seeds}; they must be above 0")
+    folder, cores, names = Path(out), usable_cores(), list(contenders)
+    jobs = [(n, experiment_of(n, minutes=minutes, seed=s, cores=cores)) for s in range(seeds) for n in names]
+    runs: dict[str, list[Path]] = {name: [] for name in names}
+    for number, (name, experiment) in enumerate(jobs, 1):
+        runs[name].append(_finished_run(folder, experiment, f"{number} of {len(jobs)}: {name}, seed {experiment.seed}", say))
+    found = _measure(runs, minutes, cores)
+    charts = charts_of({name: [read_columns(path) for path in paths] for name, paths in runs.items()})
+    with disk_errors(folder):
+        write_whole(folder / "comparison.json", json.dumps(found, indent=2) + "\n")
+        write_whole(folder / "comparison.html", _page(found, charts))
+        save_charts(folder / "comparison.png", charts)
+    return found
+
+
+def _finished_run(folder: Path, experiment: Experiment, title: str, say: Say) -> Path:
+    """The run of this experiment: the one that is there, gone on with if it was interrupted, or a fresh one."""
+    if done := _look_for(folder, experiment, finished=True):
+        say(f"{title}: finished before, {done}")
+        return done
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        config = folder / f"{experiment.name}-{experiment.seed}.yaml"
+        write_whole(config, yaml.safe_dump(experiment.to_dict(), sort_keys=False))
+    begun = _look_for(folder, experiment, finished=False)
+    what = ["--resume", str(begun)] if begun else ["--config", str(config), "--runs", str(folder / "runs")]
+    say(f"{title}: {'going on with ' + str(begun) if begun else 'training'} …")
+    with open(folder / f"{experiment.name}-{experiment.seed}.log", "ab") as log:
+        code = subprocess.run(
+            [sys.executable, "-m", "procsnake", "train", *what], stdout=log, stderr=log, env=_environment(experiment.name)
+        ).returncode
+    done = _look_for(folder, experiment, finished=True)
+    if code or not done:
+        raise RunError(
+            f"{title} ended with exit code {code}; read {log.name}. The same command goes on with what is not finished"
+        )
+    return done
+
+
+def _look_for(folder: Path, experiment: Experiment, *, finished: bool) -> Path | None:
+    found = find_runs(folder / "runs", experiment)
+    kept = [run for run in found if (run / BUNDLE / "card.json").is_file() == finished]
+    return next((run for run in reversed(kept) if finished or any((run / "checkpoints").glob("[0-9]*"))), None)
+
+
+def _environment(name: str) -> dict[str, str]:
+    """That of this process, with procsnake where it is now and the contender's threads."""
+    here = str(Path(__file__).parents[1])
+    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
+    threads = CONTENDERS[name].num_threads
+    return {**os.environ, "PYTHONPATH": path, **({"OMP_NUM_THREADS": str(threads)} if threads else {})}
+
+
+def _measure(runs: Mapping[str, Sequence[Path]], minutes: float, cores: int) -> dict[str, Any]:
+    at_end = {name: [_end_of(run, minutes) for run in paths] for name, paths in runs.items()}
+    found = {}
+    for name, ends in at_end.items():
+        figures_of = {key: [end[key] for end in ends] for key in ends[0]}
+        by_seed = {key: [value if math.isfinite(value) else None for value in values] for key, values in figures_of.items()}
+        means = {key: mean(values).to_dict() for key, values in figures_of.items()}
+        ratios = {
+            key: ratio(figures_of[key], [end[key] for end in at_end[BASELINE]]).to_dict()
+            for key in (*CURVES, "agent_steps")
+            if BASELINE in at_end
+        }
+        found[name] = {"title": CONTENDERS[name].title, "by_seed": by_seed, "mean": means, "ratio": ratios}
+    return {"minutes": minutes, "seeds": len(next(iter(runs.values()))), "cores": cores, "board": BOARD, "contenders": found}
+
+
+def _end_of(run: Path, minutes: float) -> dict[str, float]:
+    """What a run came to: in training, and its exported policy at play."""
+    from agents.evaluation import play_games
+    from agents.policy import Policy
+    from agents.registry import make
+
+    columns = read_columns(run)
+    policy = Policy.load(run / BUNDLE)
+    size: dict[str, Any] = {"width": BOARD["width"], "height": BOARD["height"]}
+    among_itself = play_games([policy] * 4, num_games=_GAMES, max_turns=BOARD["max_turns"], seed=1, **size)
+    against = play_games([policy, *[make("random")] * 3], num_games=_GAMES, max_turns=BOARD["max_turns"], seed=1, **size)
+    return {
+        **{key: reached(columns, key, minutes) for key in CURVES},
+        "agent_steps": float(columns["agent_steps"][-1]),
+        "env_steps": float(columns["env_steps"][-1]),
+        "policy_turns": float(among_itself.turns.mean()),
+        "policy_won": float(against.wins[0] / _GAMES),
+    }
+
+
+def charts_of(histories: Mapping[str, Sequence[Columns]]) -> list[Chart]:
+    """Return the learning curves of the comparison, from the contenders' runs."""
+    return [
+        Chart(
+            title=title,
+            x_label="minutes of training",
+            y_label=unit,
+            lines=[mean_line(name, runs, key) for name, runs in histories.items()],
+            from_zero=True,
+        )
+        for key, (title, unit) in CURVES.items()
+    ]
+
+
+def rows_of(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return the table of the comparison: its heads, and a row for each contender."""
+    heads = [
+        "contender", "reward", "× baseline", "turns lived", "× baseline", "decisions", "× baseline",
+        "policy: turns of a game among itself", "policy: won against 3 random",
+    ]  # fmt: skip
+    rows = []
+    for name, data in found["contenders"].items():
+        cells = [f"{name}: {data['title']}"]
+        for key in (*CURVES, "agent_steps"):
+            cells.append(Estimate.from_dict(data["mean"][key]).text("{:,.0f}" if key == "agent_steps" else "{:.3g}"))
+            cells.append(Estimate.from_dict(data["ratio"][key]).text() if data["ratio"] else "")
+        cells += [
+            Estimate.from_dict(data["mean"]["policy_turns"]).text(),
+            Estimate.from_dict(data["mean"]["policy_won"]).text("{:.0%}"),
+        ]
+        rows.append(cells)
+    return heads, rows
+
+
+def _page(found: Mapping[str, Any], charts: Sequence[Chart]) -> str:
+    from agents.card import library_versions
+
+    heads, rows = rows_of(found)
+    board = f"{BOARD['width']}×{BOARD['height']}, {BOARD['num_snakes']} snakes, reward 1 for each turn lived"
+    what = (
+        f"{board}; {found['minutes']:g} minutes of training each, {found['seeds']} seed(s), {found['cores']} cores, one after "
+        "the other"
+    )
+    explained = (
+        f"Reward and turns: episodes of training, exploration included, that ended in the last {LAST_SHARE:.0%} of the time. "
+        f"In brackets: Student's 95 % intervals over seeds. Policies play with certain death masked, {_GAMES} games."
+    )
+    versions = ", ".join(f"{name} {version}" for name, version in library_versions().items())
+    sections = [
+        lead("Same board, same reward, same time", what),
+        section("At equal time", table(rows, head=heads), note(explained)),
+        chart_grid(charts),
+        note(BAND_NOTE),
+        fold("Versions", note(versions)),
+    ]
+    return html_page("procsnake compare", sections)

@@ -1,0 +1,149 @@
+"""The statistics of comparing runs: what they reached at equal time, ratios, and intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from agents.pages import Line
+from train.runs.history import Columns
+
+LAST_SHARE = 0.2
+"""What a run reached is the mean over the episodes that ended in this last part of the time."""
+CONFIDENCE = 0.95
+BAND_NOTE = (
+    "Lines: means over seeds, all brought onto one grid. Bands: 95 % bootstrap intervals of the mean over seeds. Of three seeds"
+    " such an interval reaches from the lowest to the highest and holds the true mean in three cases of four."
+)
+_RESAMPLES = 2000
+_OVER_EPISODES = ("episode_", "mean_")
+"""Beginnings of metrics that are means over the episodes that ended in an iteration."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its 95 % interval, which is NaN if there is only one seed."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return the figures as a JSON-able dict, with None for NaN."""
+        return {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, float | None]) -> Estimate:
+        """Make an estimate of what `to_dict` returned."""
+        return cls(**{name: math.nan if value is None else value for name, value in data.items()})
+
+    def text(self, form: str = "{:.3g}") -> str:
+        """Return the figure as text, with its interval if there is one."""
+        if math.isnan(self.value):
+            return "unknown"
+        value = form.format(self.value)
+        return value if math.isnan(self.low) else f"{value} ({form.format(self.low)} to {form.format(self.high)})"
+
+
+def reached(columns: Columns, name: str, minutes: float) -> float:
+    """Return the mean of an episode metric over the last `LAST_SHARE` of `minutes` of training. Each episode counts the same.
+
+    It is NaN if no episode ended in that time.
+    """
+    episodes, values = columns["episodes"], columns.get(name, np.full(len(columns["minutes"]), math.nan))
+    late = (columns["minutes"] > (1 - LAST_SHARE) * minutes) & (episodes > 0) & np.isfinite(values)
+    return float(np.average(values[late], weights=episodes[late])) if late.any() else math.nan
+
+
+def mean(values: Sequence[float]) -> Estimate:
+    """Return the mean of one figure per seed, with Student's interval."""
+    known = np.array(values, np.float64)
+    if len(known) < 2:
+        return Estimate(float(known.mean()) if len(known) else math.nan)
+    margin = _quantile(len(known) - 1) * known.std(ddof=1) / math.sqrt(len(known))
+    return Estimate(float(known.mean()), float(known.mean() - margin), float(known.mean() + margin))
+
+
+def ratio(values: Sequence[float], baseline: Sequence[float]) -> Estimate:
+    """Return the ratio of the geometric means over seeds, with Welch's interval for the difference of logarithms.
+
+    It is NaN unless all figures are above 0.
+    """
+    above, below = np.array(values, np.float64), np.array(baseline, np.float64)
+    if not (len(above) and len(below) and (above > 0).all() and (below > 0).all()):
+        return Estimate(math.nan)
+    logs = [np.log(above), np.log(below)]
+    difference = float(logs[0].mean() - logs[1].mean())
+    if min(len(above), len(below)) < 2:
+        return Estimate(math.exp(difference))
+    errors = [part.var(ddof=1) / len(part) for part in logs]
+    if not sum(errors):
+        return Estimate(math.exp(difference), math.exp(difference), math.exp(difference))
+    freedom = sum(errors) ** 2 / sum(error**2 / (len(part) - 1) for error, part in zip(errors, logs, strict=True))
+    margin = _quantile(freedom) * math.sqrt(sum(errors))
+    return Estimate(math.exp(difference), math.exp(difference - margin), math.exp(difference + margin))
+
+
+def mean_line(name: str, runs: Sequence[Columns], metric: str, *, by: str = "minutes", points: int = 60) -> Line:
+    """Return the mean of a metric over the runs of one experiment, with a 95 % bootstrap interval if there are several runs.
+
+    All runs are brought onto one grid of `points` along the column `by`. The grid goes from where the last run begins to where
+    the first one ends, so that every point is a mean over all runs. Without a common stretch the line has no point.
+    """
+    places = [_known(columns, metric, by)[0] for columns in runs]
+    grid = _common_grid(places, points) if all(map(len, places)) else np.zeros(0)
+    if not len(grid):
+        return Line(name=name, x=grid, y=grid)
+    by_run = np.array([_on_grid(columns, metric, by, grid) for columns in runs])
+    band = dict(zip(("low", "high"), bootstrap_interval(by_run), strict=True)) if len(runs) > 1 else {}
+    return Line(name=name, x=grid, y=by_run.mean(axis=0), **band)
+
+
+def bootstrap_interval(values: np.ndarray) -> np.ndarray:
+    """Return the 95 % interval of the mean over the first axis of `values`, float64 (n, points), as (2, points): low and high.
+
+    It is the percentile bootstrap (Efron 1979): n of the rows are drawn with replacement, always with the same draws. For few
+    rows it is too narrow: with three it reaches from the lowest to the highest, which holds the true mean in three cases of
+    four.
+    """
+    rows = np.random.default_rng(0).integers(len(values), size=(_RESAMPLES, len(values)))
+    tail = 50 * (1 - CONFIDENCE)
+    return np.percentile(values[rows].mean(axis=1), [tail, 100 - tail], axis=0)
+
+
+def _known(columns: Columns, metric: str, by: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(place along `by`, value, weight) of the rows that have the metric; the weight is how many episodes it is a mean of."""
+    nothing = np.full(len(columns[by]), math.nan)
+    values, places = columns.get(metric, nothing), columns[by]
+    weights = np.nan_to_num(columns["episodes"]) if metric.startswith(_OVER_EPISODES) else np.ones(len(places))
+    rows = np.isfinite(values) & np.isfinite(places) & (weights > 0)
+    return places[rows], values[rows], weights[rows]
+
+
+def _common_grid(places: Sequence[np.ndarray], points: int) -> np.ndarray:
+    low, high = max(own[0] for own in places), min(own[-1] for own in places)
+    return np.linspace(low, high, points) if high > low else np.array([low] if high == low else [])
+
+
+def _on_grid(columns: Columns, metric: str, by: str, grid: np.ndarray) -> np.ndarray:
+    """At each point the mean over what is nearest to it; between rows that are farther apart than points, a straight line."""
+    places, values, weights = _known(columns, metric, by)
+    step = grid[1] - grid[0] if len(grid) > 1 else math.inf
+    cell = np.abs(places[:, None] - grid).argmin(axis=1)
+    beyond = np.abs(places - grid[cell]) > step / 2
+    # What lies beyond the grid is no part of its ends' means.
+    cell[beyond] = len(grid) + np.arange(beyond.sum())
+    sums, counts, middles = (np.bincount(cell, part) for part in (values * weights, weights, places * weights))
+    met = counts > 0
+    middles, means = middles[met] / counts[met], sums[met] / counts[met]
+    order = np.argsort(middles)
+    return np.interp(grid, middles[order], means[order])
+
+
+def _quantile(freedom: float) -> float:
+    from scipy.stats import t
+
+    return float(t.ppf((1 + CONFIDENCE) / 2, freedom))

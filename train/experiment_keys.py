@@ -1,0 +1,113 @@
+"""Lists what can be set in an experiment: every key with its default and meaning, from the dataclasses of `train.config`."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import textwrap
+import types
+import typing
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from typing import Any
+
+from train.config import Experiment, experiment_text
+from train.option_keys import network_options, value_of, world_options
+
+_ALGORITHMS = ("ppo", "dqn", "apex", "mxnet_dqn", "imitation")
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of an experiment, in the form that `--set KEY=VALUE` takes."""
+
+    key: str
+    default: Any
+    """The value that it has if an experiment doesn't name it; "required" if every experiment must."""
+    value: Any
+    """Its value in this experiment; None within a section that this experiment leaves out."""
+    meaning: str
+
+
+def keys(experiment: Experiment) -> list[Key]:
+    """Return all keys of an experiment. Of the algorithms' sections, only that of its own algorithm is listed.
+
+    The options of its world and network are told one by one, unless the world is none of procsnake's own.
+    """
+    options = {
+        "env.options": (experiment.env.options, world_options(experiment.env.name)),
+        "network.options": (experiment.network.options, network_options(experiment.network.name)),
+    }
+    found: list[Key] = []
+    for key in _keys_of(Experiment, experiment, "", skip=set(_ALGORITHMS) - {experiment.algorithm}):
+        given, known = options.get(key.key, ({}, []))
+        found += [Key(f"{key.key}.{one.name}", one.default, value_of(given, one), one.meaning) for one in known] or [key]
+    return found
+
+
+def about(name_or_path: str) -> str:
+    """Return in one line what an experiment is: the comment with which its YAML begins.
+
+    Raises what `experiment_text` raises.
+    """
+    lines = experiment_text(name_or_path).splitlines()
+    first = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return " ".join(line.lstrip("# ").rstrip() for line in lines[:first])
+
+
+def table(found: list[Key]) -> str:
+    """Return two lines per key: the key, and indented what it means."""
+    return "\n".join(f"{_head(key)}\n{_wrapped(key.meaning)}" for key in found)
+
+
+def _head(key: Key) -> str:
+    default = "" if key.default == "required" else f"  (default: {key.default})"
+    return f"{key.key}={key.value}{default if key.value != key.default else ''}"
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 110, initial_indent="    ", subsequent_indent="    ")
+
+
+def _keys_of(kind: type, section: Any, prefix: str, skip: Set[str] = frozenset()) -> Iterator[Key]:
+    hints, meanings = typing.get_type_hints(kind), field_docstrings(kind)
+    for field in dataclasses.fields(kind):
+        if field.name in skip:
+            continue
+        value, key = getattr(section, field.name, None), f"{prefix}{field.name}"
+        inner = _sections(hints[field.name])
+        if not inner:
+            yield Key(key, _default(field), value, meanings.get(field.name, ""))
+        for one in inner:
+            given = value if isinstance(value, one) else None
+            if given is not None or len(inner) == 1:
+                yield from _keys_of(one, given, f"{key}.")
+
+
+def _sections(hint: Any) -> list[type]:
+    """The dataclasses that a field may hold; none if it holds a plain value."""
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
+    return [kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind)]
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    return "required" if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
+def field_docstrings(kind: type) -> dict[str, str]:
+    """Return the docstring that follows each field of a dataclass in the source, also for the fields of its parents."""
+    found: dict[str, str] = {}
+    for one in reversed(kind.__mro__):
+        if not dataclasses.is_dataclass(one):
+            continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
+        assert isinstance(tree, ast.ClassDef)
+        for statement, after in zip(tree.body, tree.body[1:], strict=False):
+            if not (isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)):
+                continue
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                found[statement.target.id] = " ".join(str(after.value.value).split())
+    return found

@@ -1,0 +1,83 @@
+"""The data that imitation learns from: the teacher's answers, and the returns of the games in which they were given."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+NO_DEMONSTRATION = -1
+
+
+class DemonstrationBatch(NamedTuple):
+    """Demonstrations: observations, and what the teacher would have done."""
+
+    observations: np.ndarray  # (B, …)
+    masks: np.ndarray  # bool (B, A): the actions that were allowed
+    actions: np.ndarray  # int64 (B,): the teacher's
+    returns: np.ndarray  # float32 (B,): what followed; NaN where that isn't known
+
+
+class Demonstrations:
+    """The last `capacity` demonstrations, drawn with equal probability.
+
+    They are numbered from 0 in the order in which they came.
+    """
+
+    def __init__(self, capacity: int, observation: np.ndarray, num_actions: int) -> None:
+        self._kept = DemonstrationBatch(
+            np.empty((capacity, *observation.shape), observation.dtype),
+            np.empty((capacity, num_actions), np.bool_),
+            np.empty(capacity, np.int64),
+            np.empty(capacity, np.float32),
+        )
+        self._capacity, self.added = capacity, 0
+
+    def __len__(self) -> int:
+        return min(self.added, self._capacity)
+
+    def add(self, observations: np.ndarray, masks: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Keep these, in place of the oldest ones, their returns unknown. Returns their numbers, int64 (n,)."""
+        numbers = np.arange(self.added, self.added + len(actions))
+        returns = np.full(len(actions), np.nan, np.float32)
+        for kept, new in zip(self._kept, (observations, masks, actions, returns), strict=True):
+            kept[numbers % self._capacity] = new
+        self.added += len(actions)
+        return numbers
+
+    def tell_returns(self, numbers: np.ndarray, returns: np.ndarray) -> None:
+        """Store the returns that followed demonstrations, given by their numbers. Forgotten ones are left out."""
+        kept = numbers >= self.added - self._capacity
+        self._kept.returns[numbers[kept] % self._capacity] = returns[kept]
+
+    def sample(self, size: int, rng: np.random.Generator) -> DemonstrationBatch:
+        """`size` of them, drawn with replacement."""
+        places = rng.integers(len(self), size=size)
+        return DemonstrationBatch(*(kept[places] for kept in self._kept))
+
+
+class Episodes:
+    """The running episode of each row: rewards, and the demonstrations among its steps."""
+
+    def __init__(self, num_rows: int, gamma: float) -> None:
+        self._gamma = gamma
+        self._steps: list[list[tuple[int, float]]] = [[] for _ in range(num_rows)]
+
+    def add(self, rows: np.ndarray, numbers: np.ndarray, rewards: np.ndarray) -> None:
+        """Add a step of `rows` (n,): the number of its demonstration or `NO_DEMONSTRATION`, and its reward."""
+        for row, number, reward in zip(rows.tolist(), numbers.tolist(), rewards.tolist(), strict=True):
+            self._steps[row].append((number, reward))
+
+    def end(self, row: int, *, known: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers int64 and discounted returns float32 of the demonstrations of the episode that ends here.
+
+        Of one whose end isn't `known`, because it was cut off, there are none.
+        """
+        steps, self._steps[row] = self._steps[row], []
+        numbers, returns, following = [], [], 0.0
+        for number, reward in reversed(steps if known else []):
+            following = reward + self._gamma * following
+            if number != NO_DEMONSTRATION:
+                numbers.append(number)
+                returns.append(following)
+        return np.array(numbers, np.int64), np.array(returns, np.float32)

@@ -1,0 +1,132 @@
+"""The options of worlds and networks, which are keyword arguments: each with its default and what its docstring says of it.
+
+The sources are read, not imported: networks need torch, and keys are told where it isn't installed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from agents.networks import class_path
+from agents.networks.starter_pack_shape import KINDS
+
+REQUIRED = "required"
+_PROCGEN = "procgen/"
+_WORLDS = {
+    "battlesnake": ("envs.battlesnake.vector_env:BattlesnakeVectorEnv", "envs.battlesnake.settings:Settings"),
+    _PROCGEN: ("envs.procgen.wrappers:make_procgen", "envs.procgen.vector_env:ProcgenVectorEnv"),
+    "several": ("train.worlds.mixture:Mixture",),
+    "curriculum": ("train.worlds.curriculum:Curriculum",),
+}
+_AROUND = {"self_play": "train.worlds.self_play:SelfPlay", "rnd": "train.worlds.rnd:CuriousWorld"}
+"""What `train.worlds.build` puts around a world, each by an option that holds options."""
+_STARTER_PACK, _SHAPE = "starter-pack", "agents.networks.starter_pack_shape:StarterPackShape"
+_AUGMENT = "Names of `agents.augment`, by which the pictures that the policy learns from are changed at random."
+_NOT_OPTIONS = {"settings", "solo", "game", "pool", "render_mode"}
+_NAMES = re.compile(r"(?:(?:The option )?`\w+`(?:, and |, | and )?)+")
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option: its name (with a dot within options of options), its default, what it means."""
+
+    name: str
+    default: Any
+    meaning: str
+
+
+def world_options(name: str) -> list[Option]:
+    """The options of a world as `env.options` has them; none for a world that isn't procsnake's own."""
+    paths = _WORLDS.get(_PROCGEN if name.startswith(_PROCGEN) else name, ())
+    found = {option.name: option for path in paths for option in _options(path) if option.name not in _NOT_OPTIONS}
+    if not found:
+        return []
+    around = [Option("augment", None, _AUGMENT)]
+    for prefix, path in _AROUND.items():
+        if not (prefix == "self_play" and name.startswith(_PROCGEN)):
+            around += [Option(f"{prefix}.{one.name}", one.default, one.meaning) for one in _options(path)]
+    return [*found.values(), *(option for option in around if option.name.rpartition(".")[2] not in _NOT_OPTIONS)]
+
+
+def network_options(name: str) -> list[Option]:
+    """The options of a network as `network.options` has them, MXNet's kinds included. Raises `UnknownNameError`."""
+    is_starter_pack = name in (_STARTER_PACK, *KINDS)
+    found = list(_options(class_path(_STARTER_PACK if is_starter_pack else name)))
+    if is_starter_pack:
+        found += [option for option in _options(_SHAPE) if option.default != REQUIRED]
+    return [option for option in found if not (option.name == "kind" and name in KINDS)]
+
+
+def value_of(options: Mapping[str, Any], option: Option) -> Any:
+    """What an experiment's options say, or else the default."""
+    value: Any = options
+    for part in option.name.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return option.default
+        value = value[part]
+    return value
+
+
+def _options(path: str) -> Iterator[Option]:
+    """Of `module:name`, a class or a function: the keyword-only arguments, or the fields if it is a dataclass."""
+    module, _, name = path.partition(":")
+    spec = find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    node = next(one for one in tree.body if isinstance(one, ast.ClassDef | ast.FunctionDef) and one.name == name)
+    meanings = told_of(ast.get_docstring(node) or "")
+    constants = {
+        target.id: one.value
+        for one in tree.body
+        if isinstance(one, ast.Assign)
+        for target in one.targets
+        if isinstance(target, ast.Name)
+    }
+    function = node if isinstance(node, ast.FunctionDef) else _init(node)
+    if function is None:
+        yield from _fields(node)
+        return
+    for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+        yield Option(argument.arg, REQUIRED if default is None else _value(default), meanings.get(argument.arg, ""))
+    switches = constants.get("_SWITCHES")
+    for switch, value in (ast.literal_eval(switches) if switches is not None else {}).items():
+        yield Option(switch, value, meanings.get(switch, ""))
+
+
+def _init(node: ast.ClassDef) -> ast.FunctionDef | None:
+    return next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
+
+
+def _fields(node: ast.ClassDef | ast.FunctionDef) -> Iterator[Option]:
+    for field, after in zip(node.body, node.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(after, ast.Expr):
+            meaning = " ".join(str(ast.literal_eval(after.value)).split())
+            yield Option(field.target.id, REQUIRED if field.value is None else _value(field.value), meaning)
+
+
+def _value(node: ast.expr) -> Any:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return ast.unparse(node)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def told_of(docstring: str) -> dict[str, str]:
+    """From each `` `name` `` in a docstring to the sentence that begins with it, or else to the first that mentions it."""
+    begun: dict[str, str] = {}
+    mentioned: dict[str, str] = {}
+    for paragraph in re.split(r"\n\s*\n|\n\s*\* |^\s*\* ", docstring):
+        for sentence in re.split(r"(?<=[.;])\s+(?=[`A-Z])", " ".join(paragraph.removeprefix("* ").split())):
+            first = _NAMES.match(sentence)
+            for name in re.findall(r"`(\w+)`", sentence):
+                is_begun = first is not None and f"`{name}`" in first[0]
+                (begun if is_begun else mentioned).setdefault(name, sentence.rstrip(";.") + ".")
+    return {**mentioned, **begun}

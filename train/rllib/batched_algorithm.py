@@ -1,0 +1,282 @@
+"""What every algorithm on RLlib does here: set up its configuration, play on all env runners, count steps, log episodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError
+from ray.rllib.algorithms import algorithm
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core import COMPONENT_LEARNER, DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
+from ray.rllib.core.learner.learner_group import LearnerGroup
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+from ray.rllib.utils.actor_manager import FaultTolerantActorManager, RemoteCallResults
+from ray.rllib.utils.metrics import (
+    ENV_RUNNER_RESULTS,
+    EPISODE_LEN_MEAN,
+    EPISODE_RETURN_MEAN,
+    LEARNER_RESULTS,
+    NUM_AGENT_STEPS_SAMPLED_LIFETIME,
+    NUM_EPISODES,
+    WEIGHTS_SEQ_NO,
+)
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
+
+from train.algorithm_settings import PPOSettings, QSettings
+from train.config import Experiment
+from train.rllib.batched_config import BatchedConfig
+from train.rllib.connector import fragments_to_batch
+from train.rllib.env_runner_failures import Failures, clear_errors
+from train.rllib.modules import NetworkModule, has_fast_bfloat16
+from train.rollouts.batch_runner import EPISODE_SUMS, BatchEnvRunner
+from train.worlds.build import world_options
+
+AGENT_STEPS_BEFORE = "agent_steps_before"
+"""Key of the learner's `timesteps`: the decisions taken in all earlier iterations. Schedules follow this count."""
+LEARNER_SECONDS = "learner_seconds"
+"""Metrics key: wall seconds of an iteration's updates."""
+EPISODE_MEANS = "episode_means"
+"""Metrics key: means over the episodes that ended in an iteration, by column of `BatchEnv.drain_episodes`."""
+RESTORED_LEARNERS = "restored_learners"
+"""Metrics key: how often learners in processes of their own had to be started anew."""
+RUNNERS = "runners"
+"""Key of the env runners' part of a checkpoint: `BatchEnvRunner.progress` by the runner's number."""
+_SECONDS_BETWEEN_COPIES = 10.0
+_PATIENCE = 0.1
+
+
+def configure(
+    config: BatchedConfig,
+    experiment: Experiment,
+    settings: PPOSettings | QSettings,
+    *,
+    runner_class: type[BatchEnvRunner],
+    module_class: type[NetworkModule],
+    learner_class: type,
+) -> None:
+    """Fill in what an experiment says for any algorithm: world, network, env runners, learners, seed, batched path."""
+    network = experiment.policy_network
+    bf16 = has_fast_bfloat16() if settings.bf16 is None else settings.bf16
+    config.environment(experiment.env.name, env_config=world_options(experiment))
+    config.env_runners(
+        env_runner_cls=runner_class,
+        num_env_runners=experiment.num_env_runners,
+        rollout_fragment_length=settings.num_steps,
+        create_env_on_local_worker=False,
+        # There are no connectors on the batched path. Asking for their states after each iteration would wait for all that env
+        # runners are doing, and take what they failed at with it.
+        merge_env_runner_states=False,
+        broadcast_env_runner_states=False,
+    )
+    config.learners(num_learners=experiment.num_learners, num_gpus_per_learner=experiment.num_gpus_per_learner)
+    config.training(
+        gamma=settings.gamma,
+        grad_clip=settings.max_grad_norm,
+        grad_clip_by="global_norm",
+        learner_class=learner_class,
+        learner_connector=fragments_to_batch,
+        add_default_connectors_to_learner_pipeline=False,
+    )
+    model_config = {"name": network.name, "options": dict(network.options), "bf16": bf16}
+    config.rl_module(rl_module_spec=RLModuleSpec(module_class=module_class, model_config=model_config))
+    config.debugging(seed=experiment.seed, log_level="ERROR")
+
+
+class _EnvRunnerGroup(EnvRunnerGroup):
+    """Env runners get their configuration by value.
+
+    RLlib passes it through the object store. Of that Ray warns on stderr, in red: an env runner that dies could not be started
+    anew if the configuration were lost there.
+    """
+
+    def _make_worker(self, *, config: Any, **arguments: Any) -> Any:
+        by_value = self._remote_config if config is self._remote_config_obj_ref else config
+        return super()._make_worker(config=by_value, **arguments)
+
+
+class BatchedAlgorithm(Algorithm):
+    """An RLlib `Algorithm` whose env runners play a whole `BatchEnv` each.
+
+    Whoever knows the budget sets `fraction_done` (0..1). If a learner in a process of its own dies, all learners are started
+    anew with what they knew some seconds ago.
+    """
+
+    # RLlib declares these as None until `setup`.
+    config: BatchedConfig
+    metrics: MetricsLogger
+    env_runner_group: EnvRunnerGroup
+    learner_group: LearnerGroup
+
+    fraction_done: float = 0.0
+    _failures: Failures | None = None
+    _progress: dict[int, dict[str, Any]] = {}
+    _learners_copy: dict[str, Any] | None = None
+    _copied_at, _updates_since_copy, _restored_learners = 0.0, 0, 0
+
+    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # of Tune's Trainable, where it is a dict
+        # RLlib has no setting for the class of the group.
+        algorithm.EnvRunnerGroup = _EnvRunnerGroup  # type: ignore[misc]
+        try:
+            super().setup(config)
+        finally:
+            algorithm.EnvRunnerGroup = EnvRunnerGroup  # type: ignore[misc]
+
+    def agent_steps(self) -> float:
+        """Return the number of decisions taken so far, over all env runners."""
+        key = (ENV_RUNNER_RESULTS, NUM_AGENT_STEPS_SAMPLED_LIFETIME, DEFAULT_AGENT_ID)
+        return float(self.metrics.peek(key, default=0.0))
+
+    def policy_weights(self) -> dict[str, Any]:
+        """Return the state of the `train.rllib.modules.NetworkModule` that is trained."""
+        state = self.learner_group.get_state(components="learner/rl_module")
+        return next(iter(state["learner"]["rl_module"].values()))
+
+    def restore_from_path(self, *args: Any, **kwargs: Any) -> None:
+        super().restore_from_path(*args, **kwargs)
+        self._learners_copy = None
+
+    def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
+        state = super().get_state(components, not_components=not_components, **kwargs)
+        if self._check_component(RUNNERS, components, not_components):
+            state[RUNNERS] = self._ask_for_progress()
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._progress = state.get(RUNNERS, {})
+        group = self.env_runner_group
+        if self._progress and group.num_remote_workers() == 0:
+            self._local_runner().carry_on(self._progress_for(0))
+        self._hand_out_progress(group.healthy_env_runner_ids())
+
+    def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
+        restored = super().restore_env_runners(env_runner_group)
+        self._hand_out_progress(restored)
+        return restored
+
+    def _local_runner(self) -> BatchEnvRunner:
+        runner = self.env_runner_group.local_env_runner
+        assert isinstance(runner, BatchEnvRunner)
+        return runner
+
+    def _ask_for_progress(self) -> dict[int, dict[str, Any]]:
+        """That of each env runner by its number; of one that can't answer now, what it last answered."""
+        group = self.env_runner_group
+        ask: Callable[[Any], tuple[int, dict[str, Any]]] = _progress_of_one
+        answers = group.foreach_env_runner(
+            ask,
+            local_env_runner=group.num_remote_workers() == 0,
+            timeout_seconds=self.config.sample_timeout_s,
+        )
+        self._progress = {**self._progress, **dict(answers)}
+        return self._progress
+
+    def _progress_for(self, number: int) -> dict[str, Any]:
+        """What env runner `number` goes on from: with more of them than before, some begin where another is."""
+        known = self._progress
+        return known.get(number) or known[sorted(known)[number % len(known)]]
+
+    def _hand_out_progress(self, numbers: list[int]) -> None:
+        """To remote env runners."""
+        if self._progress and numbers:
+            self.env_runner_group.foreach_env_runner(
+                "carry_on",
+                kwargs=[{"progress": self._progress_for(number)} for number in numbers],
+                local_env_runner=False,
+                remote_worker_ids=numbers,
+            )
+
+    def _play_on_all(self, play: Callable[[Any], Any]) -> list[Any]:
+        """What `play(env runner)` returns on each at the same time; those that fail or are too slow are left out.
+
+        Raises `EnvRunnerError` where that is hopeless.
+        """
+        group = self.env_runner_group
+        if group.num_remote_workers() == 0:
+            with clear_errors(self.config.env):
+                return [play(self._local_runner())]
+        timeout = self.config.sample_timeout_s
+        return [answer for _, answer in self._answers(lambda actors: actors.foreach_actor(play, timeout_seconds=timeout))]
+
+    def _answers(self, ask: Callable[[FaultTolerantActorManager], RemoteCallResults]) -> list[tuple[int, Any]]:
+        """The number and the answer of the env runners that have one. Raises `EnvRunnerError` if too many in a row failed."""
+        if self._failures is None:
+            self._failures = Failures(self.config.env, self.config.num_env_runners)
+        actors = self.env_runner_group._worker_manager
+        # What an env runner fails at after its first error belongs to the same failure.
+        in_service = set(actors.healthy_actor_ids())
+        if not in_service:
+            time.sleep(_PATIENCE)
+        results = ask(actors).result_or_errors
+        answers = [(result.actor_id, result.get()) for result in results if result.ok]
+        if answers:
+            self._failures.forget()
+            return answers
+        for result in results:
+            if result.actor_id in in_service:
+                in_service.remove(result.actor_id)
+                self._failures.note(result.get())
+        return []
+
+    def _update_learners(self, **arguments: Any) -> list[dict[str, Any]]:
+        """`LearnerGroup.update`, once more if a learner dies over it. RLlib neither restarts learners nor goes on without."""
+        if not self.config.num_learners:
+            return self.learner_group.update(**arguments)
+        try:
+            return self._copy_and_update(**arguments)
+        except Exception:
+            known = self._learners_copy
+            if known is None or not self._has_lost_a_learner():
+                raise
+        self._replace_learners(known)
+        return self._copy_and_update(**arguments)
+
+    def _copy_and_update(self, **arguments: Any) -> list[dict[str, Any]]:
+        if self._learners_copy is None or time.monotonic() - self._copied_at > _SECONDS_BETWEEN_COPIES:
+            self._learners_copy = self.learner_group.get_state()
+            self._copied_at, self._updates_since_copy = time.monotonic(), 0
+        self._updates_since_copy += 1
+        results = self.learner_group.update(**arguments)
+        self.metrics.log_value((LEARNER_RESULTS, DEFAULT_MODULE_ID, RESTORED_LEARNERS), self._restored_learners, window=1)
+        return results
+
+    def _has_lost_a_learner(self) -> bool:
+        # Of several learners those that live on fail, too: they can't reach the one that is gone.
+        try:
+            ray.get([learner.__ray_ready__.remote() for learner in self.learner_group._workers or ()])
+        except RayActorError:
+            return True
+        return False
+
+    def _replace_learners(self, known: dict[str, Any]) -> None:
+        group, config = self.learner_group, self.config
+        for learner in group._workers or ():
+            ray.kill(learner)
+        group.shutdown()
+        spec = config.get_multi_rl_module_spec(spaces=self.spaces, inference_only=False)
+        self.learner_group = config.build_learner_group(rl_module_spec=spec)
+        # Env runners only take weights with a higher number than theirs.
+        known[COMPONENT_LEARNER][WEIGHTS_SEQ_NO] += self._updates_since_copy
+        self.learner_group.set_state(known)
+        self._restored_learners += 1
+
+    def _log_played(self, results: list[Any]) -> None:
+        """Take in the env runners' metrics. Sums and counts add up over them, so these are means over every episode."""
+        self.metrics.aggregate(results, key=ENV_RUNNER_RESULTS)
+        count = self.metrics.peek((ENV_RUNNER_RESULTS, NUM_EPISODES))
+        if not count:
+            return
+        sums = self.metrics.peek((ENV_RUNNER_RESULTS, EPISODE_SUMS))
+        for name, key in (("return", EPISODE_RETURN_MEAN), ("length", EPISODE_LEN_MEAN)):
+            self.metrics.log_value((ENV_RUNNER_RESULTS, key), sums[name] / count, window=1)
+        for name, total in sums.items():
+            self.metrics.log_value((ENV_RUNNER_RESULTS, EPISODE_MEANS, name), total / count, window=1)
+
+
+def _progress_of_one(runner: BatchEnvRunner) -> tuple[int, dict[str, Any]]:
+    return runner.worker_index, runner.progress()

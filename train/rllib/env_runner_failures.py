@@ -1,0 +1,65 @@
+"""Handles env runners that fail. A run continues while some env runners play, and ends with one clear error if none does."""
+
+from __future__ import annotations
+
+import logging
+import re
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from envs.common.errors import ProcsnakeError
+
+MOST_FAILURES = 3
+"""How often each env runner may fail in a row while none brings any experience."""
+_LOGGER = logging.getLogger(__name__)
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+
+
+class EnvRunnerError(ProcsnakeError):
+    """The world, or what plays it, fails again and again, and starting it anew doesn't help."""
+
+
+class Failures:
+    """Counts how often env runners failed since one of them last brought experience."""
+
+    def __init__(self, world: str, num_env_runners: int) -> None:
+        self.world, self._most = world, MOST_FAILURES * num_env_runners
+        self._count, self._cause = 0, ""
+
+    def forget(self) -> None:
+        """Forget all failures, because an env runner has brought experience."""
+        self._count, self._cause = 0, ""
+
+    def note(self, error: Exception) -> None:
+        """Note that an env runner failed with `error`. Raises `EnvRunnerError` if that is once too often."""
+        self._count += 1
+        _LOGGER.warning("an env runner failed and is started anew: %s", cause_of(error))
+        # What is known of a process that died says less than what was raised in one that lived.
+        if getattr(error, "cause", None) is not None or not self._cause:
+            self._cause = cause_of(error)
+        if self._count >= self._most:
+            raise EnvRunnerError(_message(self.world, f"its env runners failed {self._count} times in a row", self._cause))
+
+
+@contextmanager
+def clear_errors(world: str) -> Iterator[None]:
+    """Turn what playing `world` in this process raises into an `EnvRunnerError`; a `ProcsnakeError`, which is clear, passes."""
+    try:
+        yield
+    except ProcsnakeError:
+        raise
+    except Exception as error:
+        raise EnvRunnerError(_message(world, "it failed", cause_of(error))) from error
+
+
+def cause_of(error: Exception) -> str:
+    """Return type, message and place of `error`, or of the error in another process that is behind it (`RayTaskError`)."""
+    frames = _FRAME.findall(getattr(error, "traceback_str", "") or "".join(traceback.format_exception(error)))
+    place = " ({}, line {}, in {})".format(*frames[-1]) if frames else ""
+    cause = getattr(error, "cause", None) or error
+    return f"{type(cause).__name__}: {' '.join(str(cause).split())[:300]}{place}"
+
+
+def _message(world: str, what: str, cause: str) -> str:
+    return f"the world {world!r} can't be played: {what}, with {cause}"

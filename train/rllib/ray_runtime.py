@@ -1,0 +1,136 @@
+"""Starts Ray quietly and stops it again, and builds the algorithm of an experiment on it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import procsnake
+from envs.common.command_line import shell_command
+from envs.common.cores import usable_cores
+from envs.common.errors import ProcsnakeError
+from train.cluster.node import token_path
+from train.cluster.ray_node import token_environment
+from train.config import Experiment
+
+_QUIET = {
+    "RLLIB_TEST_NO_TF_IMPORT": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    # Trials stay in the folder that the command was given in, which relative paths in an experiment go by.
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+}
+_PREFER_OWN = "procsnake.prefer_own"
+"""What every worker calls first. Ray puts the working directory in front of the workers' path, and a competition kit, for
+example, has an `envs` there."""
+
+
+class RayError(ProcsnakeError):
+    """Ray can't be started."""
+
+
+@contextmanager
+def running_ray(num_cpus: int, cluster: str | None = None) -> Iterator[None]:
+    """Start a Ray of our own for actors that need `num_cpus` in all, unless one is running already.
+
+    With `cluster`, join the Ray cluster at this address instead ("auto": the one of this machine). Raises `ClusterError` if
+    that fails, and `RayError` if a Ray of our own doesn't start.
+    """
+    os.environ.update(_QUIET)
+    if cluster and "RAY_AUTH_MODE" not in os.environ and token_path().is_file():
+        # Ray reads these when it is imported, and never again.
+        os.environ.update(token_environment(token_path()))
+    import ray
+
+    for name in ("ray", "ray.rllib", "ray.tune"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    # It logs a traceback for whatever fails in an env runner, which train.rllib.env_runner_failures tells in a line.
+    logging.getLogger("ray.rllib.utils.actor_manager").setLevel(logging.CRITICAL)
+    if ray.is_initialized():
+        yield
+        return
+    if cluster:
+        _join(cluster)
+    else:
+        _start(num_cpus)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _start(num_cpus: int) -> None:
+    import ray
+
+    try:
+        ray.init(
+            # Never a cluster that happens to run on this machine.
+            address="local",
+            # More than there are, if need be: an actor that waits for a core that will never be free waits forever.
+            num_cpus=max(usable_cores(), num_cpus),
+            include_dashboard=False,
+            logging_level=logging.ERROR,
+            log_to_driver=False,
+            runtime_env={"env_vars": {**_QUIET, "PYTHONPATH": _path()}, "worker_process_setup_hook": _PREFER_OWN},
+        )
+    except Exception as error:
+        raise RayError(
+            f"Ray didn't start on this machine: {type(error).__name__}: {' '.join(str(error).split())[:300]}. It is given "
+            "half a minute, and needs memory and room in /tmp/ray (RAY_TMPDIR: another folder); on a busy machine try later"
+        ) from error
+
+
+def _path() -> str:
+    """The workers' PYTHONPATH: the working directory, the driver's own, and where procsnake lies if it isn't installed."""
+    installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    own = str(procsnake.HERE)
+    return os.pathsep.join(filter(None, (os.getcwd(), os.environ.get("PYTHONPATH"), None if own in installed else own)))
+
+
+def _join(cluster: str) -> None:
+    """The other machines have procsnake where their own Python finds it, so no path is sent along."""
+    import ray
+    from ray.exceptions import AuthenticationError, RaySystemError
+
+    from train.cluster.hosts import ClusterError
+
+    try:
+        environment = {"env_vars": _QUIET, "worker_process_setup_hook": _PREFER_OWN}
+        ray.init(address=cluster, logging_level=logging.ERROR, log_to_driver=False, runtime_env=environment)
+    except (ConnectionError, RuntimeError, ValueError, AuthenticationError, RaySystemError) as error:
+        raise ClusterError(
+            f"no Ray cluster could be joined at {cluster}: {' '.join(str(error).split())[:300]}. "
+            f"Run this on one of its machines; to start one: {shell_command('cluster', 'up', 'MACHINE', 'MACHINE')}"
+        ) from error
+
+
+def is_lost_process(error: Exception) -> bool:
+    """Whether `error` says that a process of Ray has died."""
+    if "ray" not in sys.modules:
+        return False
+    from ray.exceptions import RayActorError
+
+    return isinstance(error, RayActorError)
+
+
+def num_processes(experiment: Experiment) -> int:
+    """Return how many processes a run keeps busy."""
+    return 1 + experiment.num_env_runners + experiment.num_learners
+
+
+@contextmanager
+def built_algorithm(experiment: Experiment) -> Iterator[Any]:
+    """The experiment's algorithm; see `train.algorithms.build_algorithm`."""
+    from train.algorithms import build_algorithm
+
+    algorithm = build_algorithm(experiment)
+    try:
+        yield algorithm
+    finally:
+        algorithm.stop()

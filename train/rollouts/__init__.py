@@ -1,0 +1,1 @@
+"""How experience is gathered and kept: env runners, fragments, advantages, replay."""

@@ -1,0 +1,295 @@
+"""The env runner: it plays a whole `BatchEnv` at once, and returns fragments instead of episodes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.core import DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
+from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.rllib.utils.metrics import (
+    NUM_AGENT_STEPS_SAMPLED,
+    NUM_AGENT_STEPS_SAMPLED_LIFETIME,
+    NUM_ENV_STEPS_SAMPLED,
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+    NUM_EPISODES,
+    NUM_EPISODES_LIFETIME,
+    SAMPLE_TIMER,
+    WEIGHTS_SEQ_NO,
+)
+
+from envs.api import BatchEnv
+from train.rllib.allocator import keep_freed_memory
+from train.rllib.batched_config import BatchedConfig
+from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
+from train.rollouts.advantages import gae
+from train.rollouts.fragment import Fragment
+from train.rollouts.levels import level_returns
+from train.rollouts.reward_scaling import RewardScaler
+from train.runs.metrics import LEVEL_RETURNS, episode_sums
+from train.worlds.build import make_world
+from train.worlds.state import carry_on, progress_of, remember
+from train.worlds.symmetry import RandomViews
+
+ADVANTAGES, VALUE_TARGETS = "advantages", "value_targets"
+EPISODE_SUMS = "episode_sums"
+"""Metrics key: the sum of each column over the episodes that ended. Divide by `NUM_EPISODES` for means."""
+REWARD_SCALER = "reward_scaler"
+"""Key of the scale of rewards in a runner's progress."""
+PHASE_SECONDS = "phase_seconds"
+"""Metrics key: the wall seconds of each phase: env, inference, collation."""
+
+
+class BatchEnvRunner(SingleAgentEnvRunner):
+    """Plays one `BatchEnv`, with one forward pass per step over the rows that are to act.
+
+    Rows that are not valid are neither computed nor stored: entries lie one after the other in flat arrays, in order of time.
+    `train.worlds.build.make_world` explains `env_config`. The config's `num_envs_per_env_runner` isn't used, because the world
+    knows its rows. Everything that isn't about playing (weights, state, health) is inherited from RLlib.
+    """
+
+    config: BatchedConfig
+    # RLlib declares these as None until they are made.
+    env: BatchEnv
+    module: NetworkModule
+
+    inference_only = False
+    """Whether the runner's module leaves out what only learners need. Here it is False, because advantages need the critic."""
+    _scaler: RewardScaler | None = None
+    _views: RandomViews | None = None
+    _failed = False
+
+    def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call `func` on this runner. If it raises, the next call ends the process, so that Ray starts another one.
+
+        RLlib's own method ends the process at once; here its owner learns the cause first.
+        """
+        if self._failed:
+            sys.exit(1)
+        try:
+            return func(self, *args, **kwargs)
+        except Exception:
+            self._failed = True
+            raise
+
+    def make_env(self) -> None:
+        if self.env is not None:
+            self.env.close()
+        keep_freed_memory()
+        self.env = make_world(self.config.env_config)
+        self.num_envs = self.env.num_envs
+        self._needs_initial_reset = True
+        self._buffer: dict[str, np.ndarray] = {}
+        self._entropy = np.random.SeedSequence([self.config.seed or 0, self.worker_index or 0])
+        if self.config.seed is None:
+            self._entropy = np.random.SeedSequence()
+        self._env_seed, torch_seed = (int(word) for word in self._entropy.generate_state(2))
+        self._generator = torch.Generator(self._device).manual_seed(torch_seed)
+        if getattr(self.config, "norm_reward", False):
+            self._scaler = RewardScaler(self.num_envs, self.config.gamma)
+        if getattr(self.config, "symmetries", False):
+            self._views = RandomViews(self.env, self._env_seed)
+
+    def make_module(self) -> None:
+        spec = self.config.get_rl_module_spec(spaces=self.get_spaces(), inference_only=self.inference_only)
+        module = spec.build()
+        assert isinstance(module, NetworkModule)
+        self.module = module.to(self._device)
+
+    def get_spaces(self) -> dict[str, Any]:
+        if self.env is None:
+            return self.spaces
+        single = (self.env.single_observation_space, self.env.single_action_space)
+        return {
+            INPUT_ENV_SPACES: (self.env.observation_space, self.env.action_space),
+            INPUT_ENV_SINGLE_SPACES: single,
+            DEFAULT_MODULE_ID: single,
+        }
+
+    def sample(  # type: ignore[override]  # fragments where RLlib has episodes
+        self,
+        *,
+        num_timesteps: int | None = None,
+        num_episodes: int | None = None,
+        explore: bool | None = None,
+        random_actions: bool = False,
+        force_reset: bool = False,
+    ) -> list[Fragment]:
+        """Play `num_timesteps` steps of every game (default: the config's `rollout_fragment_length`), and return one fragment.
+
+        The fragment's columns are views of this runner's buffer, so the next call overwrites them.
+        """
+        with self.metrics.log_time(SAMPLE_TIMER), torch.inference_mode():
+            if force_reset or self._needs_initial_reset:
+                self.env.restart(self._env_seed if self._needs_initial_reset else None)
+                self._needs_initial_reset = False
+            steps = num_timesteps or self.config.get_rollout_fragment_length(self.worker_index)
+            remember(self.env, self.module.network)
+            fragment = self._play(steps, self.config.explore if explore is None else explore, random_actions)
+        self._log_steps(fragment)
+        self._log_episodes(self.env.drain_episodes())
+        self.metrics.log_value(WEIGHTS_SEQ_NO, self._weights_seq_no, window=1)
+        return [fragment]
+
+    def get_metrics(self) -> dict[str, Any]:
+        return self.metrics.reduce()
+
+    def progress(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps of this runner: its world's progress and the scale of its rewards."""
+        return {"world": progress_of(self.env), REWARD_SCALER: self._scaler.get_state() if self._scaler else None}
+
+    def carry_on(self, progress: dict[str, Any]) -> None:
+        """Continue from `progress`, with new games."""
+        carry_on(self.env, progress["world"], self.module.network)
+        if self._scaler and progress[REWARD_SCALER]:
+            self._scaler.set_state(progress[REWARD_SCALER])
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._needs_initial_reset = True
+
+    def _play(self, steps: int, explore: bool, random_actions: bool) -> Fragment:
+        env, module, clock = self.env, self.module, time.perf_counter
+        module.eval()
+        buffer = self._allocate(steps)
+        cut: list[tuple[np.ndarray, np.ndarray]] = []
+        self._inference = stepping = 0.0
+        end, began = 0, clock()
+        actions = np.zeros(self.num_envs, np.int64)
+        for step in range(steps):
+            start, rows = end, np.flatnonzero(env.valid)
+            end = start + len(rows)
+            entry = {name: column[start:end] for name, column in buffer.items()}
+            entry["steps"][:] = step
+            self._observe(entry, rows)
+            before = clock()
+            self._decide(entry, explore, random_actions)
+            chosen = entry[Columns.ACTIONS]
+            actions[rows] = self._views.in_the_world(chosen) if self._views else chosen
+            decided = clock()
+            env.advance(actions)
+            stepping += clock() - decided
+            self._inference += decided - before
+            self._note_outcome(entry, rows, start, cut)
+        fragment = self._collate({name: column[:end] for name, column in buffer.items()}, cut, steps)
+        collation = clock() - began - stepping - self._inference
+        phases = {"env": stepping, "inference": self._inference, "collation": collation}
+        for phase, seconds in phases.items():
+            self.metrics.log_value((PHASE_SECONDS, phase), seconds, reduce="sum")
+        return fragment
+
+    def _allocate(self, steps: int) -> dict[str, np.ndarray]:
+        """Flat columns with room for every row at every step."""
+        size, space = steps * self.num_envs, self.env.single_observation_space
+        if len(self._buffer.get("rows", ())) != size:
+            self._buffer = {
+                Columns.OBS: np.empty((size, *space.shape), space.dtype),
+                Columns.ACTIONS: np.empty(size, np.int64),
+                "steps": np.empty(size, np.int64),
+                "rows": np.empty(size, np.int64),
+                "rewards": np.empty(size, np.float32),
+                **self._own_columns(size),
+            }
+            if self.env.action_mask is not None:
+                self._buffer[ACTION_MASK] = np.empty((size, int(self.env.single_action_space.n)), np.bool_)
+        return self._buffer
+
+    def _own_columns(self, size: int) -> dict[str, np.ndarray]:
+        """What this kind of runner notes besides: here what policy gradients ask for."""
+        columns = {
+            Columns.ACTION_LOGP: np.empty(size, np.float32),
+            Columns.VF_PREDS: np.empty(size, np.float32),
+            "ended": np.empty(size, np.bool_),
+            "final_values": np.empty(size, np.float32),
+        }
+        if getattr(self.config, "use_kl_loss", False):
+            columns[Columns.ACTION_DIST_INPUTS] = np.empty((size, int(self.env.single_action_space.n)), np.float32)
+        return columns
+
+    def _observe(self, entry: dict[str, np.ndarray], rows: np.ndarray) -> None:
+        entry["rows"][:] = rows
+        np.take(self.env.observations, rows, axis=0, out=entry[Columns.OBS], mode="clip")
+        if self.env.action_mask is not None:
+            np.take(self.env.action_mask, rows, axis=0, out=entry[ACTION_MASK], mode="clip")
+        if self._views:
+            self._views.show(entry[Columns.OBS], entry.get(ACTION_MASK))
+
+    def _decide(self, entry: dict[str, np.ndarray], explore: bool, random_actions: bool) -> None:
+        logits, values = self._answer(entry)
+        if random_actions:
+            logits = torch.zeros_like(logits)
+        mask = torch.from_numpy(entry[ACTION_MASK]).to(self._device) if ACTION_MASK in entry else None
+        log_probabilities = torch.log_softmax(mask_logits(logits, mask), -1)
+        if explore or random_actions:
+            # An exponential race: argmax of p / Exp(1) is distributed as p, and cheaper than torch.multinomial.
+            race = torch.empty_like(log_probabilities).exponential_(generator=self._generator)
+            chosen = (log_probabilities - race.log()).argmax(-1)
+        else:
+            chosen = log_probabilities.argmax(-1)
+        entry[Columns.ACTIONS][:] = chosen.cpu().numpy()
+        entry[Columns.ACTION_LOGP][:] = log_probabilities.gather(1, chosen[:, None]).squeeze(1).cpu().numpy()
+        entry[Columns.VF_PREDS][:] = values.cpu().numpy()
+        if Columns.ACTION_DIST_INPUTS in entry:
+            entry[Columns.ACTION_DIST_INPUTS][:] = log_probabilities.cpu().numpy()
+
+    def _answer(self, entry: dict[str, np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+        """(Logits, values) of the rows that are to act."""
+        return self.module.rollout(torch.from_numpy(entry[Columns.OBS]).to(self._device))
+
+    def _note_outcome(
+        self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: list[tuple[np.ndarray, np.ndarray]]
+    ) -> None:
+        env = self.env
+        entry["ended"][:] = (env.terminated | env.truncated)[rows]
+        rewards = env.rewards[rows]
+        entry["rewards"][:] = self._scaler.scale(rewards, rows, entry["ended"]) if self._scaler else rewards
+        entry["final_values"][:] = 0.0
+        if env.truncated.any():
+            own = np.flatnonzero(env.truncated[rows])
+            cut.append((start + own, env.final_observations[rows[own]]))
+
+    def _values(self, observations: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        before = time.perf_counter()
+        values = self._rate(observations, rows).cpu().numpy()
+        self._inference += time.perf_counter() - before
+        return values
+
+    def _rate(self, observations: np.ndarray, rows: np.ndarray) -> torch.Tensor:
+        """Values of what `rows` see."""
+        return self.module.rollout(torch.from_numpy(observations).to(self._device))[1]
+
+    def _collate(self, columns: dict[str, np.ndarray], cut: list[tuple[np.ndarray, np.ndarray]], steps: int) -> Fragment:
+        for entries, observations in cut:
+            columns["final_values"][entries] = self._values(observations, columns["rows"][entries])
+        last_values = np.zeros(self.num_envs, np.float32)
+        going_on = np.flatnonzero(self.env.valid)
+        last_values[going_on] = self._values(self.env.observations[going_on], going_on)
+        del columns["steps"]
+        rows, rewards, ended, final_values = (columns.pop(name) for name in ("rows", "rewards", "ended", "final_values"))
+        values = columns[Columns.VF_PREDS]
+        gamma, gae_lambda = float(self.config.gamma), float(self.config.lambda_)
+        columns[ADVANTAGES] = gae(rows, rewards, values, ended, final_values, last_values, gamma, gae_lambda)
+        columns[VALUE_TARGETS] = columns[ADVANTAGES] + values
+        return Fragment(columns, env_steps=steps * self.env.env_steps_per_advance)
+
+    def _log_steps(self, fragment: Fragment) -> None:
+        env_steps, agent_steps = fragment.env_steps(), fragment.agent_steps()
+        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED, env_steps, reduce="sum")
+        self.metrics.log_value((NUM_AGENT_STEPS_SAMPLED, DEFAULT_AGENT_ID), agent_steps, reduce="sum")
+        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, env_steps, reduce="lifetime_sum")
+        self.metrics.log_value((NUM_AGENT_STEPS_SAMPLED_LIFETIME, DEFAULT_AGENT_ID), agent_steps, reduce="lifetime_sum")
+
+    def _log_episodes(self, columns: dict[str, np.ndarray]) -> None:
+        count = len(columns["row"])
+        self.metrics.log_value(NUM_EPISODES, count, reduce="sum")
+        self.metrics.log_value(NUM_EPISODES_LIFETIME, count, reduce="lifetime_sum")
+        for name, total in episode_sums(columns).items():
+            self.metrics.log_value((EPISODE_SUMS, name), total, reduce="sum")
+        for world, pairs in level_returns(columns, self.config.env).items():
+            self.metrics.log_value((LEVEL_RETURNS, world), pairs, reduce="item_series")

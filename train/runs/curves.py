@@ -1,0 +1,115 @@
+"""Draws several runs in one frame, for `procsnake report RUN RUN …`. The seeds of an experiment become one line with a band."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from agents.pages import Chart, chart_grid, html_page, lead, note, section, table
+from agents.pages.figure import save_charts
+from envs.common.command_line import write_whole
+from envs.common.errors import UnknownNameError
+from train.comparison.statistics import BAND_NOTE, LAST_SHARE, mean, mean_line, reached
+from train.runs.folder import RunError, disk_errors
+from train.runs.history import Columns, read_columns, read_config
+
+USUAL = ("episode_return_mean", "episode_len_mean", "win_rate")
+"""The columns that are shown by default, as far as the runs have them."""
+UNITS = {"episode_return_mean": "return of an episode", "episode_len_mean": "steps per episode"}
+_SHARES = "win_rate"
+"""Beginning of the columns that are shares."""
+
+
+@dataclass(frozen=True)
+class SeedGroup:
+    """Runs of one experiment that differ in nothing but their seed."""
+
+    name: str
+    histories: list[Columns]
+
+    @property
+    def minutes(self) -> float:
+        """Of training that all of them have had."""
+        return float(min(columns["minutes"][-1] for columns in self.histories))
+
+
+def write_curves(
+    runs: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str], metrics: Sequence[str] = ()
+) -> list[SeedGroup]:
+    """Write the runs' curves of `metrics` over minutes as `out`.html and `out`.png. Returns the groups of runs.
+
+    `metrics` are columns of progress.csv; the default is `USUAL`. Raises `RunError` if one is no run or has no iteration yet,
+    and `UnknownNameError` for a metric that none of them has.
+    """
+    groups, target = _groups([Path(run) for run in runs]), Path(out)
+    known = {name for group in groups for columns in group.histories for name in columns}
+    for name in metrics:
+        if name not in known:
+            raise UnknownNameError("metric", name, sorted(known))
+    charts = [_chart(groups, name) for name in metrics or [name for name in USUAL if name in known]]
+    with disk_errors(target.parent):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target.with_name(f"{target.name}.html"), _page(groups, charts))
+        save_charts(target.with_name(f"{target.name}.png"), charts)
+    return groups
+
+
+def _chart(groups: Sequence[SeedGroup], metric: str) -> Chart:
+    lines = [mean_line(group.name, group.histories, metric) for group in groups]
+    unit = UNITS.get(metric, "share of games" if metric.startswith(_SHARES) else metric)
+    shares = metric.startswith(_SHARES)
+    return Chart(title=metric, x_label="minutes of training", y_label=unit, lines=lines, from_zero=True, shares=shares)
+
+
+def rows_of(groups: Sequence[SeedGroup], metrics: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Return the heads of a table, and a row for each group: the means of the last fifth of its time, with 95 % intervals."""
+    rows = []
+    for group in groups:
+        steps = np.mean([columns["agent_steps"][-1] for columns in group.histories])
+        ends = [mean([reached(columns, name, group.minutes) for columns in group.histories]) for name in metrics]
+        cells = [end.text() for end in ends]
+        rows.append([group.name, str(len(group.histories)), f"{group.minutes:.1f}", f"{steps:,.0f}", *cells])
+    return ["experiment", "seeds", "minutes", "decisions", *metrics], rows
+
+
+def _groups(runs: Sequence[Path]) -> list[SeedGroup]:
+    by_config: dict[str, SeedGroup] = {}
+    numbers: Counter[str] = Counter()
+    for run in runs:
+        config, columns = read_config(run), read_columns(run)
+        if not columns:
+            raise RunError(f"{run} has no finished iteration yet, so no curve. Wait for one, or leave this run out")
+        config = {key: value for key, value in config.items() if key not in ("run", "seed")}
+        key = yaml.safe_dump(config)
+        if key not in by_config:
+            name = str(config.get("name", run.name))
+            numbers[name] += 1
+            by_config[key] = SeedGroup(name if numbers[name] == 1 else f"{name} #{numbers[name]}", [])
+        by_config[key].histories.append(columns)
+    return list(by_config.values())
+
+
+def _page(groups: Sequence[SeedGroup], charts: Sequence[Chart]) -> str:
+    heads, rows = rows_of(groups, [chart.title for chart in charts])
+    title = " and ".join(dict.fromkeys(group.name for group in groups))
+    counts = " · ".join(f"{group.name}: {len(group.histories)} seed{'s' * (len(group.histories) > 1)}" for group in groups)
+    sections = [
+        lead("Runs beside each other", counts),
+        section(
+            f"Reached in the last {LAST_SHARE:.0%} of the time",
+            table(rows, head=heads),
+            note(
+                "Means over the episodes that ended then, with Student's 95 % intervals over seeds. Runs of one experiment"
+                " whose configurations differ in more than the seed are numbered."
+            ),
+        ),
+        chart_grid(charts),
+        note(BAND_NOTE),
+    ]
+    return html_page(title, sections)

@@ -1,0 +1,142 @@
+"""Measures the policy while it is trained: against opponents where the world says so, else by the returns of episodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agents import evaluation, make
+from agents.evaluation.episodes import Decide, play
+from envs.api import BatchEnv
+from envs.battlesnake.vector_env import BattlesnakeVectorEnv
+from envs.common.errors import ConfigError
+from envs.wrappers import layers
+from train.config import Experiment
+from train.worlds.build import make_world, without_training, world_options
+
+if TYPE_CHECKING:
+    import torch
+
+_SEED_OFFSET = 1_000_003
+_GAMES_AT_ONCE = 64
+
+
+class Evaluator:
+    """Says when an evaluation is due and carries it out.
+
+    The policy takes the likeliest action, as an exported one does. Every evaluation of a run plays the same games (their seed
+    is the run's own plus a constant), so differences between two evaluations come from the policy. Raises `UnknownNameError`
+    for opponents that don't exist, and `ConfigError` for snakes with a memory.
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        assert experiment.evaluation is not None
+        self.experiment, self.settings = experiment, experiment.evaluation
+        self._seed = experiment.seed + _SEED_OFFSET
+        games = min(self.settings.games, _GAMES_AT_ONCE)
+        options = without_training({**world_options(experiment), **self.settings.env_options, "num_games": games})
+        self._world = make_world(options)
+        if self._world.evaluation == "opponents":
+            if experiment.is_recurrent:
+                raise ConfigError(
+                    "snakes with a memory (ppo.lstm_units) can't be evaluated: agents look at each board by itself."
+                    " Set evaluation: null, or ppo.lstm_units: 0"
+                )
+            self._opponents = {name: make(name) for group in self.settings.opponents for name in group}
+
+    def is_due(self, counters: Mapping[str, Any]) -> bool:
+        """Whether an evaluation is due, by the run's `counters`."""
+        iterations = counters["iteration"] - counters.get("evaluated_iteration", 0)
+        minutes = counters["minutes"] - counters.get("evaluated_minutes", 0.0)
+        by_iterations, by_minutes = self.settings.every_iterations, self.settings.every_minutes
+        return bool(
+            (by_iterations is not None and iterations >= by_iterations) or (by_minutes is not None and minutes >= by_minutes)
+        )
+
+    def evaluate(self, weights: Mapping[str, np.ndarray]) -> dict[str, float]:
+        """Return metrics of the policy with `weights` (the state of a `NetworkModule`), and `seconds_evaluation`.
+
+        On Battlesnake these are, for each group of opponents, `win_rate_vs_<group>`, `draw_rate_vs_…`, `mean_turns_vs_…` and
+        `mean_length_vs_…`, and `win_rate`, the mean over the groups. On other worlds they are `evaluation_return_mean` and
+        `evaluation_len_mean`. Raises what `agents.evaluation.play_games` raises.
+        """
+        from train.runs.export import network_with
+
+        began = time.monotonic()
+        if self._world.evaluation == "opponents":
+            metrics = self._against_opponents(weights)
+        else:
+            network = network_with(self.experiment, self._world, weights)
+            metrics = episode_means(network, self._world, episodes=self.settings.games, seed=self._seed)
+        return {**metrics, "seconds_evaluation": time.monotonic() - began}
+
+    def _against_opponents(self, weights: Mapping[str, np.ndarray]) -> dict[str, float]:
+        from train.runs.export import policy_in_memory
+
+        *_, world = layers(self._world)
+        assert isinstance(world, BattlesnakeVectorEnv)
+        policy, state = policy_in_memory(self.experiment, weights), world.state
+        metrics: dict[str, float] = {}
+        for group in self.settings.opponents:
+            (score,) = evaluation.evaluate(
+                policy,
+                [[self._opponents[name] for name in group]],
+                num_games=self.settings.games,
+                width=state.width,
+                height=state.height,
+                settings=state.settings,
+                seed=self._seed,
+                max_turns=world.max_turns,
+            )
+            label = group_label(group)
+            metrics |= {
+                f"win_rate_vs_{label}": score.win_rate,
+                f"draw_rate_vs_{label}": score.draws / score.games,
+                f"mean_turns_vs_{label}": score.mean_turns,
+                f"mean_length_vs_{label}": score.mean_length,
+            }
+        rates = [metrics[f"win_rate_vs_{group_label(group)}"] for group in self.settings.opponents]
+        return {**metrics, "win_rate": sum(rates) / len(rates)}
+
+
+def group_label(group: Sequence[str]) -> str:
+    """Return how a group of opponents is written in the name of a column: `3xrandom`, `flood+2xgreedy`."""
+    counts = {name: group.count(name) for name in group}
+    return "+".join(name if count == 1 else f"{count}x{name}" for name, count in counts.items())
+
+
+def episode_means(network: torch.nn.Module, world: BatchEnv, *, episodes: int, seed: int) -> dict[str, float]:
+    """Return the mean return and length of `episodes` episodes, rounded up to the same number for each row.
+
+    The policy takes the likeliest actions. A `network` with a memory keeps it from step to step in each row.
+    """
+    returns, lengths = play(world, _likeliest(network, world.num_envs), episodes, seed)
+    return {"evaluation_return_mean": float(returns.mean()), "evaluation_len_mean": float(lengths.mean())}
+
+
+def _likeliest(network: torch.nn.Module, num_rows: int) -> Decide:
+    import torch
+
+    from agents.networks.recurrent import Recurrent
+    from train.rllib.modules import mask_logits
+
+    player = network.one_step() if isinstance(network, Recurrent) else None
+    state = torch.zeros(num_rows, player.state_size if player else 0)
+
+    def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
+        actions, rows = np.zeros(num_rows, np.int64), np.flatnonzero(world.valid)
+        state[begins] = 0.0
+        with torch.inference_mode():
+            seen = torch.from_numpy(world.observations[rows])
+            if player:
+                logits, _, state[rows] = player(seen, state[rows])
+            else:
+                logits, _ = network(seen)
+            mask = None if world.action_mask is None else torch.from_numpy(world.action_mask[rows])
+            actions[rows] = mask_logits(logits, mask).argmax(-1).numpy()
+        return actions
+
+    return decide

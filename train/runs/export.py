@@ -1,0 +1,128 @@
+"""Makes a policy bundle of trained weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents import bundle, networks
+from agents.card import Card
+from envs.api import BatchEnv
+from train.config import Experiment
+from train.worlds.build import make_world, without_training, world_options
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+    from agents.policy import Policy
+
+NETWORK_PREFIX = "network."
+WEIGHTS = "weights.safetensors"
+"""The file that holds the weights in checkpoints of algorithms without Ray. The other checkpoints are RLlib's."""
+
+
+def build_network(experiment: Experiment, world: BatchEnv) -> torch.nn.Module:
+    """Build the experiment's network for `world`. Raises `UnknownNameError` or `ConfigError`."""
+    shape, actions = world.single_observation_space.shape, int(world.single_action_space.n)
+    network = experiment.policy_network
+    return networks.build(network.name, shape, actions, **network.options)
+
+
+def network_with(experiment: Experiment, world: BatchEnv, weights: Mapping[str, np.ndarray]) -> torch.nn.Module:
+    """Return the network with `weights` (the state of a `train.rllib.modules.NetworkModule`).
+
+    It is float32, on the CPU and in evaluation mode.
+    """
+    import torch
+
+    network = build_network(experiment, world)
+    network.load_state_dict(
+        {
+            name.removeprefix(NETWORK_PREFIX): torch.as_tensor(value)
+            for name, value in weights.items()
+            if name.startswith(NETWORK_PREFIX)
+        }
+    )
+    return network.eval()
+
+
+def checkpointed_weights(checkpoint: Path) -> dict[str, np.ndarray]:
+    """Return the state of the default module in a run's checkpoint."""
+    if (checkpoint / WEIGHTS).is_file():
+        from safetensors.numpy import load_file
+
+        return load_file(checkpoint / WEIGHTS)
+    from ray.rllib.core.rl_module.rl_module import RLModule
+
+    return RLModule.from_checkpoint(checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy").get_state()
+
+
+def policy_in_memory(experiment: Experiment, weights: Mapping[str, np.ndarray]) -> Policy:
+    """Return the policy with `weights` as an agent that plays by torch, without writing any file."""
+    from safetensors.torch import save
+
+    from agents.policy import Policy
+
+    with _single_world(experiment) as world:
+        network = network_with(experiment, world, weights)
+        card = Card.from_dict(_card(experiment, world))
+    state = save({name: tensor.contiguous() for name, tensor in network.state_dict().items()})
+    return Policy(bundle.Bundle(Path(experiment.name), card, b"", state), backend="torch")
+
+
+def export_bundle(
+    directory: Path,
+    *,
+    experiment: Experiment,
+    weights: Mapping[str, np.ndarray],
+    metrics: dict[str, Any],
+    provenance: dict[str, Any],
+    command: str,
+) -> Path:
+    """Write the policy with `weights` (the state of a `train.rllib.modules.NetworkModule`) as a bundle, in float32."""
+    counters = ("env_steps", "agent_steps", "iteration")
+    with _single_world(experiment) as world:
+        card = {
+            **_card(experiment, world),
+            "steps": {name: int(metrics[name]) for name in counters},
+            "metrics": {name: value for name, value in metrics.items() if name not in counters},
+            "versions": provenance["versions"],
+            "git_commit": provenance["git_commit"],
+            "command": command,
+        }
+        return bundle.export(directory, network=network_with(experiment, world, weights), card=card)
+
+
+@contextmanager
+def _single_world(experiment: Experiment) -> Iterator[BatchEnv]:
+    world = make_world(without_training({**world_options(experiment), "num_games": 1}))
+    try:
+        yield world
+    finally:
+        world.close()
+
+
+def _card(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
+    """What is known of the policy before it is trained."""
+    return {
+        "environment": {"name": experiment.env.name, "options": without_training(experiment.env.options)},
+        **_contracts(experiment, world),
+        "network": {"name": experiment.policy_network.name, "options": experiment.policy_network.options},
+        "algorithm": experiment.algorithm,
+        "config": experiment.to_dict(),
+        "seeds": [experiment.seed],
+    }
+
+
+def _contracts(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
+    """What the policy sees and does; worlds with several observation types tell which by `observation_contract`."""
+    name, space = experiment.env.name, world.single_observation_space
+    return {
+        "observation": world.observation_contract or {"type": name, "version": 1},
+        "observation_shape": list(space.shape),
+        "observation_dtype": str(space.dtype),
+        "action": {"type": name, "version": 1, "num_actions": int(world.single_action_space.n)},
+    }

@@ -1,0 +1,304 @@
+"""A run on disk: `config.yaml`, `progress.csv`, TensorBoard events, `checkpoints/`, `bundle/`, `report.html`.
+
+No file of it is ever half-written.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from envs.common import own_files
+from envs.common.bounded import parse_json, read_text
+from envs.common.command_line import shell_command
+from envs.common.errors import ProcsnakeError
+from train.config import Experiment
+from train.runs.manifest import write_manifest
+
+CONFIG, CURVE, CHECKPOINTS, EVENTS, BUNDLE, COUNTERS, REPORT = (
+    "config.yaml", "progress.csv", "checkpoints", "tensorboard", "bundle", "counters.json", "report.html",
+)  # fmt: skip
+CONFIG_SIGNATURE = "config.yaml.hmac"
+_BEST, _DAMAGED = "best-", "damaged-"
+_MAX_COUNTERS, _MAX_CURVE = 1 << 20, 256 << 20
+
+Save = Callable[[Path], Any]
+"""Writes a checkpoint into an empty folder."""
+Checkpoint = tuple[Path, dict[str, Any]]
+"""The folder of a checkpoint, and the run's counters when it was written."""
+
+
+class RunError(ProcsnakeError):
+    """A run folder can't be made, read, continued or written to."""
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn a full disk, missing rights and the like into a `RunError` of one line."""
+    try:
+        yield
+    except OSError as error:
+        saved = f"; what was saved before is whole: {resume_command(path)}" if (path / CONFIG).is_file() else ""
+        raise RunError(
+            f"{error.filename or path} can't be written or read: {error.strerror or error}. "
+            f"Free some space or check the rights{saved}"
+        ) from error
+
+
+def resume_command(path: Path) -> str:
+    """Return the shell command that continues the run in this folder."""
+    return shell_command("train", "--resume", path)
+
+
+def not_a_run(path: Path) -> RunError:
+    """Return the error for a folder that holds no run."""
+    listed = shell_command("train", "--list")
+    return RunError(f"{path} is no run: it has no {CONFIG}. Runs lie in runs/; list what can be trained: {listed}")
+
+
+class RunFolder:
+    """The folder of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._columns: list[str] = []
+
+    @classmethod
+    def create(cls, runs_dir: Path, experiment: Experiment, note: Mapping[str, Any]) -> RunFolder:
+        """Make the folder `runs_dir/<name>-<time>` and write the config as `set_up` does."""
+        stem = f"{experiment.name}-{time.strftime('%Y%m%d-%H%M%S')}"
+        with disk_errors(runs_dir):
+            runs_dir.mkdir(parents=True, exist_ok=True)
+            for suffix in ("", *(f"-{k}" for k in range(2, 1000))):
+                path = runs_dir / f"{stem}{suffix}"
+                try:
+                    path.mkdir()
+                    break
+                except FileExistsError:
+                    continue
+        return cls.set_up(path, experiment, note)
+
+    @classmethod
+    def set_up(cls, path: Path, experiment: Experiment, note: Mapping[str, Any]) -> RunFolder:
+        """Write the resolved `config.yaml` with `note` (versions, …) into the folder `path`, which is made if it is missing."""
+        with disk_errors(path):
+            (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+            text = yaml.safe_dump({**experiment.to_dict(), "run": dict(note)}, sort_keys=False)
+            cls._write(path / CONFIG, text)
+        folder = cls(path)
+        folder.sign_config()
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> tuple[RunFolder, Experiment]:
+        """Open an existing run. Returns the run and its experiment. Raises `RunError` if `path` is no run."""
+        if not (path / CONFIG).is_file():
+            raise not_a_run(path)
+        return cls(path), Experiment.load(path / CONFIG)
+
+    def sign_config(self) -> None:
+        """Sign `config.yaml` as this machine's own (`envs.common.own_files`)."""
+        with disk_errors(self.path):
+            self._write(self.path / CONFIG_SIGNATURE, own_files.sign((self.path / CONFIG).read_bytes()))
+
+    def has_own_config(self) -> bool:
+        """Whether this machine wrote `config.yaml` in its current form."""
+        try:
+            signature = (self.path / CONFIG_SIGNATURE).read_text(encoding="ascii")
+            return own_files.is_signed((self.path / CONFIG).read_bytes(), signature)
+        except (OSError, ValueError):
+            return False
+
+    # The curve.
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add a row to `progress.csv`. If the row has new columns, the whole file is written again."""
+        new = [name for name in row if name not in self._columns]
+        with disk_errors(self.path):
+            if new:
+                rows = self.curve()
+                self._columns += new
+                self._write(self.path / CURVE, _csv(self._columns, [*rows, row], header=True))
+                return
+            with open(self.path / CURVE, "ab") as file:
+                file.write(_csv(self._columns, [row], header=False).encode())
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that `progress.csv` has so far."""
+        return list(self._columns)
+
+    def curve(self) -> list[dict[str, str]]:
+        """The rows of `progress.csv`, as text."""
+        try:
+            text = read_text(self.path / CURVE, _MAX_CURVE)
+            return list(csv.DictReader(io.StringIO(text, newline="")))
+        except FileNotFoundError:
+            return []
+        except (ValueError, csv.Error) as error:
+            raise RunError(f"{self.path / CURVE} can't be read: {error}. Put back the run's own file, or remove it") from error
+
+    def rewind(self, iteration: int) -> None:
+        """Drop the rows after `iteration`, and a last row that was cut off, because a resumed run writes them again."""
+        with disk_errors(self.path):
+            rows = [row for row in self.curve() if _iteration(row) <= iteration]
+            self._columns = list(rows[0]) if rows else []
+            self._write(self.path / CURVE, _csv(self._columns, rows, header=True) if rows else "")
+
+    # Checkpoints.
+
+    def save_checkpoint(self, save: Save, counters: Mapping[str, Any], keep: int) -> Path:
+        """Call `save(folder)` on a hidden folder, add `counters`, then give the folder its name.
+
+        Keep the newest `keep` checkpoints.
+        """
+        with disk_errors(self.path):
+            target = self._save_as(f"{counters['iteration']:08d}", save, counters)
+            for old in self.checkpoints()[:-keep]:
+                self._remove(old)
+        return target
+
+    def save_best(self, save: Save, counters: Mapping[str, Any]) -> Path:
+        """Save the best checkpoint in the same way. The previous best is removed when this one is whole."""
+        with disk_errors(self.path):
+            target = self._save_as(f"{_BEST}{counters['iteration']:08d}", save, counters)
+            for old in self.best_checkpoints()[:-1]:
+                self._remove(old)
+        return target
+
+    def _save_as(self, name: str, save: Save, counters: Mapping[str, Any]) -> Path:
+        target = self.path / CHECKPOINTS / name
+        fresh = target.with_name(f".{name}.part")
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            fresh.mkdir(parents=True)
+            save(fresh)
+            (fresh / COUNTERS).write_text(json.dumps(dict(counters), indent=2) + "\n")
+            write_manifest(fresh)
+            _flush(fresh)
+        except BaseException:
+            # On a full disk, what could not be finished only takes up room.
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
+        shutil.rmtree(target, ignore_errors=True)
+        os.replace(fresh, target)
+        return target
+
+    @staticmethod
+    def _remove(checkpoint: Path) -> None:
+        # Renamed first: a kill during the removal must not leave a folder that looks like a checkpoint.
+        doomed = checkpoint.with_name(f".{checkpoint.name}.old")
+        os.replace(checkpoint, doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
+
+    def checkpoints(self) -> list[Path]:
+        """Return the checkpoints, oldest first. Copied ones may be damaged; `train.runs.resuming` checks them."""
+        return self._listed("[0-9]*")
+
+    def newest_checkpoint(self) -> Checkpoint | None:
+        """Return the newest checkpoint and its counters."""
+        return _last(self.checkpoints())
+
+    def best_checkpoint(self) -> Checkpoint | None:
+        """Return the checkpoint with the highest value of the experiment's `best_metric`, and its counters."""
+        return _last(self.best_checkpoints())
+
+    def best_checkpoints(self) -> list[Path]:
+        """Return the checkpoints that were the best at their time, oldest first. Only after a kill there is more than one."""
+        return self._listed(f"{_BEST}*")
+
+    def _listed(self, pattern: str) -> list[Path]:
+        return sorted(path for path in (self.path / CHECKPOINTS).glob(pattern) if path.is_dir())
+
+    def set_aside(self, checkpoint: Path) -> Path:
+        """Give a damaged checkpoint a name from which no run continues. Returns its new path."""
+        names = (f"{_DAMAGED}{checkpoint.name}{suffix}" for suffix in ("", *(f"-{k}" for k in range(2, 1000))))
+        with disk_errors(self.path):
+            target = next(path for name in names if not (path := checkpoint.with_name(name)).exists())
+            os.replace(checkpoint, target)
+        return target
+
+    def forget_after(self, iteration: int) -> None:
+        """Remove the checkpoints that are later than `iteration`."""
+        with disk_errors(self.path):
+            for checkpoint in self.checkpoints():
+                if int(checkpoint.name) > iteration:
+                    self._remove(checkpoint)
+
+    def clean(self) -> None:
+        """Remove what a killed session left half-written."""
+        for path in (self.path / CHECKPOINTS).glob(".*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+    @staticmethod
+    def _write(path: Path, text: str) -> None:
+        part = path.with_name(f".{path.name}.part")
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+
+
+def _last(checkpoints: list[Path]) -> Checkpoint | None:
+    return (checkpoints[-1], read_counters(checkpoints[-1])) if checkpoints else None
+
+
+def read_counters(checkpoint: Path) -> dict[str, Any]:
+    """Read a checkpoint's counters. Raises `RunError` if they can't be read."""
+    path = checkpoint / COUNTERS
+    try:
+        counters = parse_json(read_text(path, _MAX_COUNTERS))
+        if isinstance(counters["iteration"], int):
+            return counters
+        raise ValueError(f"iteration is {counters['iteration']!r}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path} can't be read ({error}); the checkpoint was damaged or copied in part") from error
+
+
+def find_runs(runs_dir: str | os.PathLike[str], experiment: Experiment) -> list[Path]:
+    """Return the folders under `runs_dir` of runs of exactly this experiment, oldest first, finished or not."""
+    found = []
+    for config in sorted(Path(runs_dir).glob(f"{experiment.name}-*/{CONFIG}")):
+        try:
+            same = Experiment.load(config) == experiment
+        except ProcsnakeError:
+            # Of another version of procsnake, whose keys are no longer known.
+            same = False
+        if same:
+            found.append(config.parent)
+    return found
+
+
+def _iteration(row: Mapping[str, Any]) -> float:
+    """The row's iteration, infinity for a row that was cut off."""
+    text = row.get("iteration") or ""
+    return int(text) if text.isdecimal() and len(text) < 19 else math.inf
+
+
+def _csv(columns: list[str], rows: Sequence[Mapping[str, Any]], *, header: bool) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    if header:
+        writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _flush(folder: Path) -> None:
+    """Have the disk hold the files before the folder gets its name, so that a power cut can't leave an empty checkpoint."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)

@@ -1,0 +1,42 @@
+"""Reads what a run has written so far: its configuration and its curve."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from envs.common.bounded import MAX_YAML_BYTES, parse_yaml, read_text
+from train.runs.folder import CONFIG, RunError, RunFolder, not_a_run
+
+Columns = dict[str, np.ndarray]
+"""`progress.csv` by column, each float64 (iterations,), NaN where a value is missing."""
+
+
+def read_columns(folder: Path) -> Columns:
+    """Read `progress.csv` of a run. Values that are missing or cut off are NaN."""
+    rows = RunFolder(folder).curve()
+    names = [name for name in (rows[0] if rows else {}) if name]
+    return {name: np.array([_number(row.get(name)) for row in rows]) for name in names}
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return math.nan
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read a run's `config.yaml` as plain values. Raises `RunError` if there is none or it can't be read."""
+    try:
+        config = parse_yaml(read_text(folder / CONFIG, MAX_YAML_BYTES))
+    except FileNotFoundError as error:
+        raise not_a_run(folder) from error
+    except ValueError as error:
+        raise RunError(f"{folder / CONFIG} can't be read as YAML: {error}") from error
+    if not isinstance(config, dict):
+        raise RunError(f"{folder / CONFIG} holds no experiment but {type(config).__name__}. Put back the run's own file")
+    return config

@@ -1,0 +1,89 @@
+"""A lock that lets only one process at a time write into a run."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from train.runs.folder import RunError, disk_errors
+
+LOCK = ".lock"
+
+
+@contextmanager
+def locked(run: Path) -> Iterator[None]:
+    """Reserve the run folder for this process.
+
+    The kernel releases the lock of a process that dies, so on one machine a lock is never stale. Machines that share a folder
+    may not share locks; then the name that an unfinished run has left in the file counts. Raises `RunError`, which names who
+    holds the lock.
+    """
+    with ExitStack() as stack:
+        with disk_errors(run):
+            file = stack.enter_context(open(run / LOCK, "a+", encoding="utf-8"))
+        _take(file, run)
+        try:
+            yield
+        finally:
+            _write(file, "")
+
+
+def forget_lock(run: Path) -> None:
+    """Remove the lock of a machine that is known not to run any more."""
+    (run / LOCK).unlink(missing_ok=True)
+
+
+def _take(file: Any, run: Path) -> None:
+    here = socket.gethostname()
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_held = False
+    except BlockingIOError:
+        is_held = True
+    except OSError:
+        # A file system without locks.
+        is_held = _is_alive_here(_holder(file), here)
+    holder = _holder(file)
+    who = f"process {holder.get('pid', '?')} on {holder.get('host', '?')}"
+    if is_held:
+        raise RunError(f"{run} is being written by {who}. Wait for it, or stop it with Ctrl-C, which saves")
+    if holder and holder.get("host") != here:
+        raise RunError(
+            f"{run} was last written by {who}, which did not say that it has ended; this machine is {here}. If it has, "
+            f"remove {run / LOCK} and try again"
+        )
+    _write(file, json.dumps({"pid": os.getpid(), "host": here}))
+
+
+def _holder(file: Any) -> dict[str, Any]:
+    file.seek(0)
+    try:
+        told = json.loads(file.read(4096) or "{}")
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _is_alive_here(holder: dict[str, Any], here: str) -> bool:
+    if holder.get("host") != here or not isinstance(holder.get("pid"), int) or holder["pid"] in (0, os.getpid()):
+        return False
+    try:
+        os.kill(holder["pid"], 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _write(file: Any, text: str) -> None:
+    file.seek(0)
+    file.truncate()
+    file.write(text)
+    file.flush()

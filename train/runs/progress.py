@@ -1,0 +1,124 @@
+"""Shows a run's progress: in a live panel on a terminal, in plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from typing import Any, TextIO
+
+from rich.live import Live
+from rich.table import Table
+
+from envs.common.command_line import text_console
+
+_TREND_ITERATIONS = 20
+_PLAIN_SECONDS = 10.0
+_SILENT_SECONDS = 30.0
+_WIN_RATE = "win_rate_vs_"
+
+
+class Progress:
+    """A context manager that shows progress. Call `status` in phases without numbers, and `update` after each iteration.
+
+    `say` prints lines that stay. Where lines are plain, one is printed at least every half minute, even if nothing is called.
+    """
+
+    def __init__(self, *, title: str, stream: TextIO | None = None, quiet: bool = False) -> None:
+        self.console = text_console(stream or sys.stdout, quiet=quiet)
+        self.title = title
+        self._live = Live(console=self.console, refresh_per_second=4, transient=True) if self.console.is_terminal else None
+        self._returns: deque[float] = deque(maxlen=_TREND_ITERATIONS)
+        self._length = 0.0
+        self._last_line = self._phase_began = 0.0
+        self._phase, self._spoke_at = "", time.monotonic()
+        self._ended = threading.Event()
+        self._reminder = threading.Thread(target=self._remind, daemon=True)
+
+    def __enter__(self) -> Progress:
+        if self._live:
+            self._live.start()
+        else:
+            self._reminder.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+        else:
+            self._ended.set()
+            self._reminder.join()
+
+    def _remind(self) -> None:
+        """Say now and then what has been going on since the last line."""
+        while not self._ended.wait(max(0.0, self._spoke_at + _SILENT_SECONDS - time.monotonic())):
+            if time.monotonic() - self._spoke_at >= _SILENT_SECONDS:
+                self.say(f"{self.title}: {self._phase}, for {time.monotonic() - self._phase_began:.0f} seconds now …")
+
+    def status(self, text: str) -> None:
+        """Show what is going on before there are numbers."""
+        self._begin(text)
+        if not self.passing(text):
+            self.say(f"{self.title}: {text} …")
+
+    def _begin(self, phase: str) -> None:
+        self._phase, self._phase_began = phase, time.monotonic()
+
+    def passing(self, text: str) -> bool:
+        """Show what is going on, but only in a live panel, because it happens again and again.
+
+        Returns True if there is a panel.
+        """
+        if self._live:
+            self._live.update(f"{self.title}: {text} …", refresh=True)
+        return self._live is not None
+
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        self._spoke_at = time.monotonic()
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def update(self, row: dict[str, Any], fraction_done: float) -> None:
+        """Show an iteration's row of the curve."""
+        self._begin("next iteration")
+        if "episode_return_mean" in row:
+            self._returns.append(row["episode_return_mean"])
+            self._length = row["episode_len_mean"]
+        shown = _figures(row, fraction_done, list(self._returns), self._length)
+        if self._live:
+            table = Table(title=self.title, show_header=False, title_justify="left", box=None)
+            for name, text in shown.items():
+                table.add_row(name, text)
+            self._live.update(table, refresh=True)
+        elif time.monotonic() - self._last_line >= _PLAIN_SECONDS or fraction_done >= 1.0 or "win_rate" in row:
+            self._last_line = time.monotonic()
+            self.say(" | ".join(f"{name} {text}" for name, text in shown.items()))
+
+
+def _figures(row: dict[str, Any], fraction_done: float, returns: list[float], length: float) -> dict[str, str]:
+    left = row["minutes"] * (1 / fraction_done - 1) if fraction_done > 0 else float("nan")
+    figures = {
+        "done": f"{min(fraction_done, 1.0):.0%}, about {max(left, 0.0):.1f} minutes left",
+        "steps": f"{row['agent_steps']:,} decisions in {row['env_steps']:,} game steps",
+        "speed": f"{row['agent_steps_per_second']:,.0f} decisions/s ({_shares(row)})",
+    }
+    rates = [name for name in row if name.startswith(_WIN_RATE)]
+    figures |= {f"won against {name.removeprefix(_WIN_RATE)}": f"{row[name]:.0%}" for name in rates}
+    if returns:
+        half = len(returns) // 2
+        trend = f" ({_mean(returns[half:]) - _mean(returns[:half]):+.3f} lately)" if half else ""
+        figures["return"] = f"{returns[-1]:.3f}{trend}"
+        figures["length"] = f"{length:.1f} steps an episode"
+    return figures
+
+
+def _shares(row: dict[str, Any]) -> str:
+    training = [name for name in row if name.startswith("seconds_") and name != "seconds_evaluation"]
+    seconds = {name.removeprefix("seconds_"): row[name] for name in training}
+    total = sum(seconds.values()) or 1.0
+    return ", ".join(f"{name} {part / total:.0%}" for name, part in seconds.items())
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

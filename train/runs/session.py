@@ -1,0 +1,176 @@
+"""A session: one stretch of a run, with iterations, evaluations, logging and checkpoints. A trial of Ray Tune has one, too."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from envs.common.errors import UnknownNameError
+from train.config import Experiment
+from train.rollouts.levels import LEVELS, LevelTable
+from train.runs.evaluation import Evaluator
+from train.runs.folder import BUNDLE, Checkpoint, RunError, RunFolder, disk_errors, resume_command
+from train.runs.metrics import LEVEL_RETURNS, progress_row
+from train.runs.progress import Progress
+from train.runs.report import write_report
+from train.runs.tracking import Tracking
+
+_MOST_EMPTY_ITERATIONS, _MOST_EMPTY_SECONDS = 20, 600.0
+"""Both are needed: a process that is being started gives no experience for as long as that takes on a busy machine."""
+_LATE_METRICS = ("episode_return_mean", "episode_len_mean", "mean_")
+"""Beginnings of metrics that are missing until an episode has ended."""
+
+
+class Session:
+    """One stretch of a run, from its start or a checkpoint to its end or an interruption.
+
+    Raises `UnknownNameError` for opponents that don't exist; `step` raises it for metrics that don't exist.
+    """
+
+    def __init__(self, experiment: Experiment, folder: RunFolder, algorithm: Any, progress: Progress) -> None:
+        self.experiment, self.folder, self.algorithm, self.progress = experiment, folder, algorithm, progress
+        self.counters: dict[str, Any] = {"iteration": 0, "env_steps": 0, "agent_steps": 0, "minutes": 0.0}
+        self.row: dict[str, Any] = self._shown_counters()
+        self._evaluator = Evaluator(experiment) if experiment.evaluation else None
+        self._tracking: Tracking | None = None
+        self._levels = LevelTable()
+
+    def begin(self, start: Checkpoint | None, *, wandb: bool = False) -> None:
+        """Start at a checkpoint with its counters, or from the beginning."""
+        if start is not None:
+            path, self.counters = start
+            self.algorithm.restore_from_path(str(path.absolute()))
+            self._levels = LevelTable.read(path / LEVELS)
+        self.folder.rewind(self.counters["iteration"])
+        last = self.folder.curve()[-1:]
+        self.row = {name: float(value) for row in last for name, value in row.items() if value} | self._shown_counters()
+        self._saved_iteration, self._saved_at = self.counters["iteration"], time.monotonic()
+        first = self.counters["iteration"] + 1
+        self._tracking = Tracking(self.folder.path, self.experiment, first=first, wandb=wandb)
+
+    def close(self) -> None:
+        """Stop logging."""
+        if self._tracking:
+            self._tracking.close()
+
+    def step(self, stopped: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+        """Do one iteration, with an evaluation if it is due, logging and checkpoints. Returns the row of the curve.
+
+        The row is empty if `stopped()` becomes True while no env runner brings any experience.
+        """
+        assert self._tracking, "call begin() first"
+        if not self._train(stopped):
+            return {}
+        if self._evaluator and (self._evaluator.is_due(self.counters) or self.fraction_done() >= 1.0):
+            self.progress.passing("evaluating")
+            self.row |= self._evaluator.evaluate(self.algorithm.policy_weights())
+            self.counters |= {"evaluated_iteration": self.counters["iteration"], "evaluated_minutes": self.counters["minutes"]}
+        self._look_at_target()
+        self.folder.append(self.row)
+        self._tracking.log(self.row)
+        self.progress.update(self.row, self.fraction_done())
+        self._keep_if_best()
+        if time.monotonic() - self._saved_at >= 60 * self.experiment.checkpoints.every_minutes:
+            self.save()
+        return dict(self.row)
+
+    def end(self, *, provenance: dict[str, Any], command: str) -> Path | None:
+        """Save the run and write its report. If the run is finished, export the policy and return its path."""
+        if self._saved_iteration != self.counters["iteration"]:
+            self.save()
+        bundle = None
+        if self.fraction_done() >= 1.0:
+            self.progress.status("exporting the policy")
+            bundle = self._export(provenance, command)
+        write_report(self.folder.path)
+        return bundle
+
+    def fraction_done(self) -> float:
+        """Return the part of the budget that is used: from 0 to 1 or slightly more; 1 once the target is reached."""
+        if self.counters.get("target_reached"):
+            return 1.0
+        budget, fraction = self.experiment.budget, 0.0
+        if budget.total_agent_steps:
+            fraction = self.counters["agent_steps"] / budget.total_agent_steps
+        if budget.max_minutes is not None:
+            fraction = max(fraction, self.counters["minutes"] / budget.max_minutes if budget.max_minutes else 1.0)
+        return fraction
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        self.folder.save_checkpoint(self.write_checkpoint, self.counters, self.experiment.checkpoints.keep)
+        with disk_errors(self.folder.path):
+            self._levels.write(self.folder.path / LEVELS)
+        self._saved_iteration, self._saved_at = self.counters["iteration"], time.monotonic()
+
+    def write_checkpoint(self, path: Path) -> None:
+        """Write the algorithm's state into an empty folder. The run's own counters are not part of it."""
+        self.algorithm.save_to_path(str(path.absolute()))
+        self._levels.write(path / LEVELS)
+
+    def _look_at_target(self) -> None:
+        target = self.experiment.stop
+        if target and self._metric(target.metric, "stop.metric") >= target.at_least:
+            self.counters["target_reached"] = True
+            self.progress.say(f"{target.metric} is {self.row[target.metric]:.4g}: the target of {target.at_least:g} is reached")
+
+    def _train(self, stopped: Callable[[], bool]) -> bool:
+        """One iteration of the algorithm, or more until env runners that were lost have come back; False if stopped before."""
+        first = time.monotonic()
+        for empty in itertools.count():
+            if empty and stopped():
+                return False
+            began = time.monotonic()
+            if empty >= _MOST_EMPTY_ITERATIONS and began - first > _MOST_EMPTY_SECONDS:
+                raise RunError(
+                    f"no env runner has brought any experience in {empty} iterations and {began - first:.0f} seconds; they may "
+                    f"lack memory. Go on with fewer games or runners: {resume_command(self.folder.path)}"
+                )
+            self.algorithm.fraction_done = min(self.fraction_done(), 1.0)
+            result = self.algorithm.train()
+            now = time.monotonic()
+            self.counters["minutes"] += (now - began) / 60
+            if metrics := progress_row(result, now - first):
+                break
+        self.counters["iteration"] += 1
+        self.counters["env_steps"] += int(result["env_runners"]["num_env_steps_sampled"])
+        self.counters["agent_steps"] += int(sum(result["env_runners"]["num_agent_steps_sampled"].values()))
+        self._levels.take_in(result["env_runners"].get(LEVEL_RETURNS, {}))
+        self.row = {**self._shown_counters(), **metrics, **self._levels.metrics()}
+        return True
+
+    def _shown_counters(self) -> dict[str, Any]:
+        return {name: self.counters[name] for name in ("iteration", "env_steps", "agent_steps", "minutes")}
+
+    def _metric(self, name: str, key: str) -> float:
+        """A metric of this iteration; minus infinity where it has none yet. Raises `UnknownNameError` if it never will."""
+        awaits_evaluation = self._evaluator and not self.counters.get("evaluated_iteration")
+        if name not in self.row and not (name in self.folder.columns or name.startswith(_LATE_METRICS) or awaits_evaluation):
+            raise UnknownNameError(key, name, self.row)
+        return float(self.row.get(name, -math.inf))
+
+    def _keep_if_best(self) -> None:
+        metric = self.experiment.checkpoints.best_metric
+        if metric is None:
+            return
+        value, best = self._metric(metric, "checkpoints.best_metric"), self.folder.best_checkpoint()
+        if value > (best[1]["best"] if best else -math.inf):
+            self.folder.save_best(self.write_checkpoint, {**self.row, "best": value})
+
+    def _export(self, provenance: dict[str, Any], command: str) -> Path:
+        """The newest network, or the best one if the experiment says by which metric."""
+        from train.runs.export import checkpointed_weights, export_bundle
+
+        best = self.folder.best_checkpoint()
+        return export_bundle(
+            self.folder.path / BUNDLE,
+            experiment=self.experiment,
+            weights=checkpointed_weights(best[0]) if best else self.algorithm.policy_weights(),
+            metrics=best[1] if best else self.row,
+            provenance=provenance,
+            command=command,
+        )

@@ -1,0 +1,1 @@
+"""Searches for better hyperparameters, by Ray Tune."""

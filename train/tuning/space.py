@@ -1,0 +1,93 @@
+"""What a search may try: a range or a choice of values for a key of the experiment, and the experiment with such values."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from envs.common.errors import ConfigError
+from train.config import Experiment
+
+
+@dataclass(frozen=True)
+class NumberRange:
+    """Numbers from `low` to `high`, both included; `log`: their logarithms are drawn evenly; `whole`: integers only."""
+
+    low: float
+    high: float
+    log: bool
+    whole: bool
+
+    def domain(self) -> Any:
+        """As Ray Tune has it."""
+        from ray import tune
+
+        if self.whole:
+            return (tune.lograndint if self.log else tune.randint)(int(self.low), int(self.high) + 1)
+        return (tune.loguniform if self.log else tune.uniform)(self.low, self.high)
+
+    def nearest(self, value: Any) -> Any:
+        """The value in the range that is nearest to `value`, which population-based training may have carried outside."""
+        inside = min(max(value, self.low), self.high)
+        return round(inside) if self.whole else float(inside)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some values."""
+
+    values: tuple[Any, ...]
+
+    def domain(self) -> Any:
+        """As Ray Tune has it."""
+        from ray import tune
+
+        return tune.choice(list(self.values))
+
+    def nearest(self, value: Any) -> Any:
+        """The value itself."""
+        return value
+
+
+Space = NumberRange | Choice
+
+
+def parse_space(key: str, text: Any) -> Space:
+    """What is tried for `key`: "low..high", "low..high:log", "a,b,c" or a list. Raises `ConfigError` for anything else."""
+    if isinstance(text, list) and text:
+        return Choice(tuple(map(_number_if_it_is_one, text)))
+    if isinstance(text, str) and ".." in text:
+        return _parse_range(key, text)
+    if isinstance(text, str) and "," in text:
+        return Choice(tuple(_number_if_it_is_one(yaml.safe_load(part)) for part in text.split(",")))
+    raise ConfigError(f"search {key}={text!r} is neither low..high[:log] nor a,b,c; e.g. ppo.learning_rate=1e-4..1e-2:log")
+
+
+def _number_if_it_is_one(value: Any) -> Any:
+    """YAML 1.1 reads 3e-4 as text."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _parse_range(key: str, text: str) -> NumberRange:
+    bounds, _, scale = text.partition(":")
+    ends = bounds.split("..")
+    try:
+        low, high = (float(end) for end in ends)
+    except ValueError:
+        low, high = math.nan, math.nan
+    if not low < high or scale not in ("", "log") or (scale and low <= 0):
+        raise ConfigError(f"search {key}={text!r} is no range; e.g. 1e-4..1e-2:log, the lower end first, above 0 for log")
+    return NumberRange(low, high, log=bool(scale), whole=all(end.strip().lstrip("+-").isdigit() for end in ends))
+
+
+def with_values(experiment: Experiment, values: Mapping[str, Any]) -> Experiment:
+    """The experiment with other `values` by dotted key. Raises `ConfigError` or `UnknownNameError`."""
+    return experiment.override(f"{key}={json.dumps(value)}" for key, value in values.items())

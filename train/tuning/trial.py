@@ -1,0 +1,107 @@
+"""One trial of Ray Tune. It is a session of training in an actor of its own, with an ordinary run folder."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from ray.tune import Trainable
+
+from envs.common.errors import UnknownNameError
+from train.config import Experiment
+from train.rllib.ray_runtime import built_algorithm
+from train.run import provenance
+from train.runs.folder import CONFIG, COUNTERS, CURVE, RunError, RunFolder, read_counters
+from train.runs.lock import locked
+from train.runs.manifest import write_manifest
+from train.runs.progress import Progress
+from train.runs.resuming import flaw_of
+from train.runs.session import Session
+from train.tuning.space import with_values
+
+FIXED = "fixed"
+"""The key of what all trials share: `experiment` (plain values), `folder`, `metric`. The other keys are the values to try."""
+PERCENT = "percent_done"
+"""Key of results: how much of the budget is used up, 0..100."""
+RUN = "run"
+"""Key of results: the run folder."""
+
+
+class TrialRun(Trainable):
+    """A trial. Each of its steps trains until another percent of the budget is used up and the metric is known."""
+
+    def setup(self, config: dict[str, Any]) -> None:
+        self._stack, self._begun = ExitStack(), False
+        fixed = config[FIXED]
+        values = {key: value for key, value in config.items() if key != FIXED}
+        experiment = with_values(Experiment.from_dict(fixed["experiment"]), values)
+        path = Path(fixed["folder"]) / f"{experiment.name}-{self.trial_id.rpartition('_')[2]}"
+        self._metric, self._score = fixed["metric"], None
+        progress = Progress(title=experiment.name, quiet=True)
+        algorithm = self._stack.enter_context(built_algorithm(experiment))
+        folder = RunFolder.set_up(path, experiment, provenance())
+        self._stack.enter_context(locked(folder.path))
+        self._session = Session(experiment, folder, algorithm, progress)
+
+    def step(self) -> dict[str, Any]:
+        if not self._begun:
+            self._session.begin(None)
+            self._begun = True
+        before, row = self._percent(), {}
+        while not self._is_finished() and (self._percent() == before or self._score is None):
+            row = self._session.step()
+            self._score = row.get(self._metric, self._score)
+        if self._score is None:
+            raise UnknownNameError("tune.metric", self._metric, row)
+        result = {self._metric: self._score, PERCENT: self._percent(), RUN: str(self._session.folder.path)}
+        if finished := self._is_finished():
+            self._end()
+        return {**result, "done": finished}
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        self._session.write_checkpoint(Path(checkpoint_dir))
+        (Path(checkpoint_dir) / COUNTERS).write_text(json.dumps(self._session.counters))
+        shutil.copyfile(self._session.folder.path / CURVE, Path(checkpoint_dir) / CURVE)
+        write_manifest(Path(checkpoint_dir))
+
+    def load_checkpoint(self, checkpoint: str | dict[str, Any] | None) -> None:
+        """Continue from a checkpoint, which may be another trial's. The curve becomes that of the checkpoint's weights.
+
+        Raises `RunError` if Ray Tune brings only a part of the checkpoint.
+        """
+        path, folder = Path(str(checkpoint)), self._session.folder
+        if found := flaw_of(path):
+            raise RunError(f"Ray Tune's checkpoint {path} is not whole: {found}. Is the disk full?")
+        counters = read_counters(path)
+        folder.forget_after(counters["iteration"])
+        shutil.copyfile(path / CURVE, folder.path / CURVE)
+        self._session.begin((path, counters))
+        self._session.save()
+        self._begun = True
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Let this process run another trial, which saves the start of a new process."""
+        self.cleanup()
+        self.setup(new_config)
+        return True
+
+    def cleanup(self) -> None:
+        self._end()
+        self._stack.close()
+
+    def _end(self) -> None:
+        if self._begun:
+            command = shlex.join(["procsnake", "train", "--config", str(self._session.folder.path / CONFIG)])
+            self._session.end(provenance=provenance(), command=command)
+            self._session.close()
+            self._begun = False
+
+    def _percent(self) -> int:
+        return min(100, int(100 * self._session.fraction_done()))
+
+    def _is_finished(self) -> bool:
+        return self._session.fraction_done() >= 1.0

@@ -1,0 +1,204 @@
+"""Runs the same experiment many times with other values by Ray Tune, for `procsnake tune`.
+
+Each trial is an ordinary run folder.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from envs.common.command_line import write_whole
+from envs.common.errors import ConfigError
+from train.config import Experiment, Tune
+from train.rllib.ray_runtime import num_processes, running_ray
+from train.run import check
+from train.runs.folder import RunError, disk_errors
+from train.tuning.space import Choice, Space, parse_space, with_values
+
+Say = Callable[[str], None]
+
+_ASHA_REDUCTION, _ASHA_PERCENT, _PBT_PERCENT = 3, 11, 20
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The result of one trial."""
+
+    run: Path
+    """The trial's run folder."""
+    values: dict[str, Any]
+    """The values with which it ended, by key."""
+    score: float
+    """The last value of the metric; NaN if the trial failed before there was one."""
+    percent_done: int
+    """The percentage of its budget that it was given."""
+    error: str
+    """Why it failed, in one line; empty if it didn't."""
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """The result of a search."""
+
+    path: Path
+    """The search's folder, with the trials' run folders, `trials.csv`, `best.yaml` and Ray Tune's own files."""
+    trials: list[Trial]
+    """The trials, the best first and failed ones last."""
+    best_config: Path
+    """The experiment of the best trial, for `procsnake train --config`."""
+
+
+def _tell(line: str) -> None:
+    # Ray pickles what hears of trials; `print` itself can't be once Ray's progress bars have put another in its place.
+    print(line)
+
+
+def tune(experiment: Experiment, *, runs_dir: str | os.PathLike[str] = "runs", say: Say = _tell) -> TuneResult:
+    """Search as `experiment.tune` says. `say` is called with a line on each trial that ends.
+
+    Raises `ConfigError` or `UnknownNameError` for an experiment or a search space that can't be, and `RunError` if all trials
+    fail.
+    """
+    settings = experiment.tune
+    spaces = {key: parse_space(key, text) for key, text in settings.search.items()}
+    if not spaces:
+        raise ConfigError("nothing to search: give --search KEY=low..high[:log] or KEY=a,b,c, or a section tune.search")
+    base = replace(experiment, tune=Tune())
+    for values in _corners(spaces):
+        check(with_values(base, values))
+    folder = (Path(runs_dir) / f"{experiment.name}-tune-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
+    with disk_errors(folder):
+        folder.mkdir(parents=True)
+    with running_ray(settings.concurrent * num_processes(base)):
+        trials = _search(base, settings, spaces, folder, say)
+    if all(trial.error for trial in trials):
+        raise RunError(f"every trial failed; the first with: {trials[0].error}. The search lies in {folder}")
+    return _write_down(folder, base, trials, settings.metric)
+
+
+def _corners(spaces: Mapping[str, Space]) -> list[dict[str, Any]]:
+    """Each key's extreme values, the other keys at their first: what can't be is found before anything starts."""
+    ends = {key: space.values if isinstance(space, Choice) else (space.low, space.high) for key, space in spaces.items()}
+    first = {key: values[0] for key, values in ends.items()}
+    return [{**first, key: value} for key, values in ends.items() for value in values]
+
+
+def _search(base: Experiment, settings: Tune, spaces: Mapping[str, Space], folder: Path, say: Say) -> list[Trial]:
+    from ray import tune as ray_tune
+    from ray.tune.search import BasicVariantGenerator
+
+    from train.tuning.trial import FIXED, TrialRun
+
+    fixed = {"experiment": base.to_dict(), "folder": str(folder), "metric": settings.metric}
+    resources = ray_tune.PlacementGroupFactory([{"CPU": 1.0}] * num_processes(base))
+    tuner = ray_tune.Tuner(
+        ray_tune.with_resources(TrialRun, resources),
+        param_space={FIXED: fixed, **{key: space.domain() for key, space in spaces.items()}},
+        tune_config=ray_tune.TuneConfig(
+            num_samples=settings.trials,
+            search_alg=BasicVariantGenerator(max_concurrent=settings.concurrent, random_state=base.seed),
+            scheduler=_scheduler(settings, spaces),
+            reuse_actors=True,
+        ),
+        run_config=ray_tune.RunConfig(
+            name="ray_tune", storage_path=str(folder), verbose=0, callbacks=[_teller(settings, list(spaces), say)]
+        ),
+    )
+    results = tuner.fit()
+    trials = [_trial_of(results[at], folder, spaces, settings.metric) for at in range(len(results))]
+    # Ray Tune takes Ctrl-C itself and returns what there is by then, trials that have played nothing included.
+    trials = [trial for trial in trials if trial.error or trial.percent_done]
+    if not trials:
+        raise KeyboardInterrupt
+    sign = -1.0 if settings.mode == "max" else 1.0
+    return sorted(trials, key=lambda trial: math.inf if trial.error else sign * trial.score)
+
+
+def _scheduler(settings: Tune, spaces: Mapping[str, Space]) -> Any:
+    from ray.tune import schedulers
+
+    from train.tuning.trial import PERCENT
+
+    aim: dict[str, Any] = {"time_attr": PERCENT, "metric": settings.metric, "mode": settings.mode}
+    if settings.scheduler == "asha":
+        return schedulers.ASHAScheduler(**aim, max_t=100, grace_period=_ASHA_PERCENT, reduction_factor=_ASHA_REDUCTION)
+    if settings.scheduler == "pbt":
+        return schedulers.PopulationBasedTraining(
+            **aim,
+            perturbation_interval=_PBT_PERCENT,
+            hyperparam_mutations={key: space.domain() for key, space in spaces.items()},
+            custom_explore_fn=lambda config: config | {key: space.nearest(config[key]) for key, space in spaces.items()},
+        )
+    return schedulers.FIFOScheduler()
+
+
+def _teller(settings: Tune, keys: Sequence[str], say: Say) -> Any:
+    from ray.tune import Callback
+
+    class Teller(Callback):
+        """Says a line for each trial that ends."""
+
+        ended = 0
+
+        def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+            score = trial.last_result.get(settings.metric, math.nan)
+            self._tell(trial, f"{settings.metric} {score:.4g} after {trial.last_result.get('percent_done', 0)} %")
+
+        def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+            self._tell(trial, "failed")
+
+        def _tell(self, trial: Any, what: str) -> None:
+            self.ended += 1
+            say(f"trial {self.ended} of {settings.trials}: {what}, {_listed({key: trial.config[key] for key in keys})}")
+
+    return Teller()
+
+
+def _trial_of(result: Any, folder: Path, keys: Iterable[str], metric: str) -> Trial:
+    from train.tuning.trial import PERCENT, RUN
+
+    metrics = result.metrics or {}
+    error = " ".join(str(getattr(result.error, "cause", None) or result.error).split()) if result.error else ""
+    return Trial(
+        run=Path(metrics.get(RUN, folder)),
+        values={key: (result.config or {}).get(key) for key in keys},
+        score=float(metrics.get(metric, math.nan)),
+        percent_done=int(metrics.get(PERCENT, 0)),
+        error=error,
+    )
+
+
+def _write_down(folder: Path, base: Experiment, trials: list[Trial], metric: str) -> TuneResult:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([metric, "percent_done", *trials[0].values, "run", "error"])
+    writer.writerows([t.score, t.percent_done, *t.values.values(), t.run.name, t.error] for t in trials)
+    best = with_values(base, trials[0].values).to_dict()
+    with disk_errors(folder):
+        write_whole(folder / "trials.csv", text.getvalue())
+        write_whole(folder / "best.yaml", yaml.safe_dump(best, sort_keys=False))
+    return TuneResult(folder, trials, folder / "best.yaml")
+
+
+def table(result: TuneResult, metric: str) -> str:
+    """Return the trials as lines of text, the best first."""
+    width = max(len(metric), 9)
+    lines = [f"{metric:>{width}}  {'of budget':>9}  values, run"]
+    for trial in result.trials:
+        what = f"{trial.score:>{width}.4g}  {trial.percent_done:>8}%" if not trial.error else f"{'failed':>{width}}  {'':>9}"
+        lines.append(f"{what}  {_listed(trial.values)}  {trial.error or trial.run.name}")
+    return "\n".join(lines)
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return " ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in values.items())

@@ -1,0 +1,1 @@
+"""Makes of an experiment the `BatchEnv` that it trains on: opponents, curricula, mixtures, augmentation, novelty."""

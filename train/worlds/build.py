@@ -1,0 +1,88 @@
+"""Makes the world of an experiment. Between processes its description travels as RLlib's `env_config`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+import envs
+from envs.api import BatchEnv
+from envs.common.errors import ConfigError
+from train.config import Experiment
+
+_FOR_TRAINING = ("rnd", "augment", "self_play")
+
+envs.register("mixture", "train.worlds.mixture:Mixture")
+# Its name in experiments and runs of commit 9be3ed9 and earlier.
+envs.register("several", "train.worlds.mixture:Mixture")
+envs.register("curriculum", "train.worlds.curriculum:Curriculum")
+
+
+def world_options(experiment: Experiment) -> dict[str, Any]:
+    """Return the `env_config` of an experiment: `name`, `imports`, and the world's own options."""
+    env = experiment.env
+    return {**env.options, "name": env.name, "imports": list(env.imports)}
+
+
+def without_training(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a world without those that are for training only. A policy is measured in that world."""
+    return {name: value for name, value in options.items() if name not in _FOR_TRAINING}
+
+
+def make_world(env_config: dict[str, Any]) -> BatchEnv:
+    """Build the world `env_config["name"]` with the other items as options. Modules in `imports` are imported first.
+
+    * `rnd` (options of `train.worlds.rnd.CuriousWorld`) adds rewards for novelty.
+    * `augment` (names for `train.worlds.augmentation.AugmentedWorld`) changes pictures at random.
+    * `self_play` (options of `train.worlds.self_play.SelfPlay`) makes some of the snakes opponents from a pool.
+
+    Raises `UnknownNameError` or `ConfigError` for a world or options that don't exist.
+    """
+    options = dict(env_config)
+    name, rnd, augment = options.pop("name"), options.pop("rnd", None), options.pop("augment", None)
+    # A curriculum's stages have one pool together.
+    self_play = None if name == "curriculum" else options.pop("self_play", None)
+    import_modules(options.pop("imports", ()))
+    try:
+        world = envs.make(name, **options)
+    except TypeError as error:
+        raise ConfigError(f"the world {name!r} can't be made with options {sorted(options)}: {error}") from error
+    if self_play is not None:
+        world = _with_opponents(world, self_play)
+    # Novelty is that of the game's own pictures, so it comes first.
+    world = world if rnd is None else _make_curious(world, rnd)
+    return world if augment is None else _make_augmented(world, augment)
+
+
+def import_modules(names: Iterable[str]) -> None:
+    """Import what registers worlds. Raises `ConfigError` for a module that can't be imported."""
+    for name in names:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise ConfigError(f"env.imports: the module {name!r} can't be imported: {error}") from error
+
+
+def _make_curious(world: BatchEnv, rnd: dict[str, Any]) -> BatchEnv:
+    from train.worlds.rnd import CuriousWorld
+
+    try:
+        return CuriousWorld(world, **rnd)
+    except TypeError as error:
+        raise ConfigError(f"env.options.rnd is {rnd!r}: {error}") from error
+
+
+def _make_augmented(world: BatchEnv, names: Any) -> BatchEnv:
+    from train.worlds.augmentation import AugmentedWorld
+
+    return AugmentedWorld(world, names)
+
+
+def _with_opponents(world: BatchEnv, options: Any) -> BatchEnv:
+    from train.worlds.self_play import SelfPlay
+
+    try:
+        return SelfPlay(world, **options)
+    except TypeError as error:
+        raise ConfigError(f"env.options.self_play is {options!r}: {error}") from error

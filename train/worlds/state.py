@@ -1,0 +1,38 @@
+"""What an environment needs to continue after a resume: pools of opponents, stages, what is known of novelty.
+
+The games themselves begin anew. `BatchEnv` declares `remember`, `progress` and `carry_on`; each layer of a world answers for
+itself, and here all layers are asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from envs.api import BatchEnv
+from envs.wrappers import layers
+
+if TYPE_CHECKING:
+    import torch
+
+_OLD_NAMES = {"SeveralWorlds": "Mixture"}
+"""Classes as checkpoints of older versions (commit 9be3ed9) name them."""
+
+
+def remember(world: BatchEnv, network: torch.nn.Module) -> None:
+    """Show the current policy to every layer of `world`."""
+    for layer in layers(world):
+        layer.remember(network)
+
+
+def progress_of(world: BatchEnv) -> dict[str, Any]:
+    """Return the progress of each layer of `world`, by the name of its class. Layers without any are left out."""
+    told = {type(layer).__name__: layer.progress() for layer in layers(world)}
+    return {name: progress for name, progress in told.items() if progress is not None}
+
+
+def carry_on(world: BatchEnv, progress: dict[str, Any], network: torch.nn.Module) -> None:
+    """Have the layers of `world` continue from what `progress_of` returned. Parts that no layer knows are ignored."""
+    known = {_OLD_NAMES.get(name, name): value for name, value in progress.items()}
+    for layer in layers(world):
+        if (name := type(layer).__name__) in known:
+            layer.carry_on(known[name], network)
