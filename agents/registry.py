@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 
 from agents import champions
 from agents.agent import Agent
+from agents.options_file import read_options
 from envs.common.errors import ConfigError, UnknownNameError
 
 _FACTORIES: dict[str, str | Callable[..., Agent]] = {
@@ -55,11 +56,13 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     `make("my_rule.py+runs/first")`).
 
     `options` are the keyword arguments of the agent, or of the agent below the rules. The name may bring options itself, which
-    win: `make("alphabeta?nodes=500&near=5")`. Raises `UnknownNameError` for a name that is nothing of this, `ConfigError` for
-    options that the agent doesn't have, `BundleError` for a bad bundle, and `RuleError` for a file without rules.
+    win: `make("alphabeta?nodes=500&weights.cell=7")`. The option called `options` is a file of further ones, which `procsnake
+    tune` writes; those given beside it win. Raises `UnknownNameError` for a name that is nothing of this, `ConfigError` for
+    options that the agent doesn't have, `OptionsFileError` for a bad file of options, `BundleError` for a bad bundle, and
+    `RuleError` for a file without rules.
     """
     name, own = split_options(os.fspath(name))
-    options = {**options, **own}
+    options = _with_file(name, _merged(options, own))
     stem, suffix, base = name.partition(".py+")
     if suffix or name.endswith(".py"):
         from agents.heuristics.composition import with_rules
@@ -73,10 +76,11 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     return _construct(_factory(name), name, options)
 
 
-def split_options(name: str) -> tuple[str, dict[str, bool | int | float | str]]:
+def split_options(name: str) -> tuple[str, dict[str, Any]]:
     """("NAME", options) of `NAME?option=value&option=value`; values are read as JSON where they are, else as text.
 
-    Raises `ConfigError` for what isn't written so. What lies at a path of that very name has no options.
+    `weights.cell=7` is an entry of the option `weights`, which is then a mapping. Raises `ConfigError` for what isn't written
+    so. What lies at a path of that very name has no options.
     """
     stem, mark, query = name.partition("?")
     if not mark or os.path.exists(name):
@@ -84,9 +88,31 @@ def split_options(name: str) -> tuple[str, dict[str, bool | int | float | str]]:
     try:
         if not query:
             raise ValueError("there are none")
-        return stem, {key: _value(text) for key, text in parse_qsl(query, strict_parsing=True)}
+        options: dict[str, Any] = {}
+        for key, text in parse_qsl(query, strict_parsing=True):
+            option, dot, entry = key.partition(".")
+            options = _merged(options, {option: {entry: _value(text)} if dot else _value(text)})
+        return stem, options
     except ValueError as error:
         raise ConfigError(f"the options of {name!r} can't be read; they look like {stem}?option=value&option=value") from error
+
+
+def options_given(name: str) -> tuple[str, dict[str, Any]]:
+    """("NAME", options) as `split_options`, with those of the file of options that the name may bring."""
+    name, own = split_options(name)
+    return name, _with_file(name, own)
+
+
+def _with_file(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    if "options" not in options:
+        return options
+    return _merged(dict(read_options(str(options["options"]), name)), {k: v for k, v in options.items() if k != "options"})
+
+
+def _merged(options: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
+    """Both; `others` win. Of an option that is a mapping in both, the entries are merged."""
+    both = {k: {**options[k], **v} for k, v in others.items() if isinstance(v, dict) and isinstance(options.get(k), dict)}
+    return {**options, **others, **both}
 
 
 def _value(text: str) -> bool | int | float | str:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from agents.agent import Agent, Decision
 from agents.policy import Policy
 from agents.search.best_response import best_reply
-from agents.search.evaluation import SCALE, SURE, WIN, Weights, judge
+from agents.search.evaluation import SCALE, SURE, WIN, Weights, judge, weights_of
 from agents.search.make_unmake import Turns, drift, new_turns, play, position_hash, search_rules, start_hash, take_back
 from agents.search.players import choose_players, head_distance, is_player
+from agents.search.ranges import Range
 from agents.search.territory import Territory, new_territory, survey
 from agents.search.time_management import MAX_CPU_MS, MIN_CPU_MS, SearchLimits, WorkspacePool, check_range, cpu_due
 from agents.search.transposition_table import AT_LEAST, AT_MOST, EXACT, NO_MOVE, look_up, new_table, store
@@ -327,8 +329,8 @@ class AlphaBeta(Agent):
     the deepest answer counts. This depends on timing, so it isn't deterministic; `nodes` then limits only the first thread.
     The transposition table has 2**`table_bits` positions of 16 bytes, and as many again for each further thread.
 
-    `weights` are those of the evaluation. Raises `ConfigError` for options out of range, whatever `Policy.load` raises, and
-    `BundleError` when playing on a board of a size that the policy doesn't know.
+    `weights` are those of the evaluation, all or some of them by name. Raises `ConfigError` for options out of range, whatever
+    `Policy.load` raises, and `BundleError` when playing on a board of a size that the policy doesn't know.
     """
 
     name = "alphabeta"
@@ -339,13 +341,13 @@ class AlphaBeta(Agent):
         *,
         nodes: int | None = None,
         cpu_ms: float | None = None,
-        max_rivals: int = 2,
-        near: int = 7,
+        max_rivals: Annotated[int, Range(0, MAX_RIVALS, 1)] = 2,
+        near: Annotated[int, Range(1, 24, 1)] = 7,
         margin_ms: float = 15.0,
-        max_depth: int = MAX_DEPTH,
-        table_bits: int = 17,
+        max_depth: Annotated[int, Range(1, MAX_DEPTH, 2)] = MAX_DEPTH,
+        table_bits: Annotated[int, Range(8, 24, 1)] = 17,
         threads: int = 1,
-        weights: Weights | None = None,
+        weights: Weights | Mapping[str, Any] | None = None,
     ) -> None:
         check_range("nodes", nodes, 1, 1 << 40)
         check_range("cpu_ms", cpu_ms, MIN_CPU_MS, MAX_CPU_MS)
@@ -358,7 +360,7 @@ class AlphaBeta(Agent):
             self.name = f"{self.policy.name}-alphabeta"
         self.nodes, self.cpu_ms, self.margin_ms = nodes, cpu_ms, margin_ms
         self.max_rivals, self.near = max_rivals, near
-        self.max_depth, self.table_bits, self.weights = max_depth, table_bits, weights or Weights()
+        self.max_depth, self.table_bits, self.weights = max_depth, table_bits, weights_of(weights)
         self.threads, self._has_guessed = threads, False
         self._idle: WorkspacePool[Workspace] = WorkspacePool(lambda state: new_workspace(state, table_bits=table_bits))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
 
+from agents.search.ranges import Range, ranges_of
 from agents.search.territory import NO_FOOD, Territory, divide
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, is_alive
+from envs.common.errors import ConfigError, UnknownNameError
 
 WIN = 1_000_000
 """A game won on the search's turn t counts WIN - t, a lost one -WIN + t. Evaluations are always far smaller."""
@@ -22,15 +25,41 @@ _FAR = 20
 class Weights(NamedTuple):
     """The weights of the evaluation. They are plain integers, so that they can be tuned without compiling again."""
 
-    cell: int = 6  # a cell more than the others' mean that I reach first
-    hazard_cell: int = 1  # such a cell with a harmful hazard
-    length: int = 120  # an entry more than another snake, up to `length_cap`, in the mean over the others
-    length_cap: int = 5
-    cramped: int = 30  # an entry of a body that doesn't fit into its territory
-    hunger: int = 400  # health 0 instead of 100; it grows as the square
-    starving: int = 1500  # food is farther than my health lasts
-    hazard: int = 1  # health below 100 that hazards may take, on a board that has any
-    draw: int = -2000  # I die, and one of those who were to prevent my best dies with me
+    cell: Annotated[int, Range(0, 30, 1, is_linear=True)] = 6
+    """A cell more than the others' mean that I reach first."""
+    hazard_cell: Annotated[int, Range(0, 30, 1, is_linear=True)] = 1
+    """Such a cell with a harmful hazard."""
+    length: Annotated[int, Range(0, 600, 20, is_linear=True)] = 120
+    """An entry more than another snake, up to `length_cap`, in the mean over the others."""
+    length_cap: Annotated[int, Range(1, 20, 1)] = 5
+    cramped: Annotated[int, Range(0, 150, 5, is_linear=True)] = 30
+    """An entry of a body that doesn't fit into its territory."""
+    hunger: Annotated[int, Range(0, 2000, 60, is_linear=True)] = 400
+    """Health 0 instead of 100; it grows as the square."""
+    starving: Annotated[int, Range(0, 6000, 200, is_linear=True)] = 1500
+    """Food is farther than my health lasts."""
+    hazard: Annotated[int, Range(0, 10, 0.5, is_linear=True)] = 1
+    """Health below 100 that hazards may take, on a board that has any."""
+    draw: Annotated[int, Range(-6000, 0, 200)] = -2000
+    """I die, and one of those who were to prevent my best dies with me."""
+
+
+def weights_of(given: Weights | Mapping[str, Any] | None) -> Weights:
+    """Return these weights; what a mapping doesn't name has its default.
+
+    Raises `UnknownNameError` for a name that is no weight's, and `ConfigError` for what is no whole number in its range.
+    """
+    if given is None or isinstance(given, Weights):
+        return given or Weights()
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"weights are {given!r}; they must be given by name, as in weights.cell=7")
+    for name, value in given.items():
+        if name not in Weights._fields:
+            raise UnknownNameError("weight", name, Weights._fields)
+        declared = ranges_of(Weights)[name]
+        if type(value) is not int or not declared.low <= value <= declared.high:
+            raise ConfigError(f"weights.{name} is {value!r}; it must be a whole number from {declared.low} to {declared.high}")
+    return Weights(**given)
 
 
 @kernel

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from agents.agent import Agent, Decision
 from agents.policy import Policy
 from agents.sampling import choose, uniforms
-from agents.search.evaluation import Weights
+from agents.search.evaluation import Weights, weights_of
 from agents.search.make_unmake import Turns, new_turns, search_rules, start_hash
 from agents.search.players import choose_players
+from agents.search.ranges import Range
 from agents.search.regret import forget
 from agents.search.territory import Territory, new_territory, survey
 from agents.search.time_management import MAX_CPU_MS, MIN_CPU_MS, SearchLimits, WorkspacePool, check_range, cpu_due
@@ -101,8 +103,8 @@ class MCTS(Agent):
     until `margin_ms` (15, with a policy 25) before the deadline; with neither, for 5 000 simulations, or 200 with a policy.
     `cpu_ms` limits the processor time, in milliseconds, that its thread spends on a move.
 
-    `weights` are those of its own evaluation. Raises `ConfigError` for options out of range, whatever `Policy.load` raises, and
-    `BundleError` when playing on a board of a size that the policy doesn't know.
+    `weights` are those of its own evaluation, all or some of them by name. Raises `ConfigError` for options out of range,
+    whatever `Policy.load` raises, and `BundleError` when playing on a board of a size that the policy doesn't know.
     """
 
     def __init__(
@@ -111,13 +113,13 @@ class MCTS(Agent):
         *,
         simulations: int | None = None,
         cpu_ms: float | None = None,
-        exploration: float = 1.2,
-        max_rivals: int = MAX_PLAYERS - 1,
-        near: int = 7,
-        batch: int = 8,
-        max_nodes: int = 1 << 16,
+        exploration: Annotated[float, Range(0.1, 5.0, 0.1)] = 1.2,
+        max_rivals: Annotated[int, Range(0, MAX_PLAYERS - 1, 1)] = MAX_PLAYERS - 1,
+        near: Annotated[int, Range(1, 24, 1)] = 7,
+        batch: Annotated[int, Range(1, 64, 2)] = 8,
+        max_nodes: Annotated[int, Range(256, 1 << 18, 1 << 12)] = 1 << 16,
         margin_ms: float | None = None,
-        weights: Weights | None = None,
+        weights: Weights | Mapping[str, Any] | None = None,
         root: str = "uct",
         sample: bool = False,
         seed: int = 0,
@@ -135,7 +137,7 @@ class MCTS(Agent):
         self.name = "mcts" if self.policy is None else f"{self.policy.name}-mcts"
         self.cpu_ms = cpu_ms
         self.simulations, self.exploration, self.max_rivals, self.near = simulations, exploration, max_rivals, near
-        self.batch, self.max_nodes, self.weights = batch if self.policy else 1, max_nodes, weights or Weights()
+        self.batch, self.max_nodes, self.weights = batch if self.policy else 1, max_nodes, weights_of(weights)
         self.margin_ms = margin_ms if margin_ms is not None else 15.0 if self.policy is None else 25.0
         self._idle: WorkspacePool[Workspace] = WorkspacePool(self._new_workspace)
 

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import agents
 from agents.bundle import BundleError
 from agents.heuristics import FloodFill
+from agents.options_file import OptionsFile, OptionsFileError
 from agents.policy import Policy
 from agents.registry import _FACTORIES, options_of
+from agents.search.evaluation import Weights
 from envs.common.errors import ConfigError, UnknownNameError
 
 
@@ -69,3 +73,59 @@ def test_the_options_of_a_name_are_those_that_make_takes(bundle_path):
     assert "policy" not in options_of(f"{bundle_path}+mcts")
     assert "nodes" in options_of("my_rule.py+alphabeta")
     assert "nodes" not in options_of("flood") | options_of(str(bundle_path)) | options_of("my_rule.py")
+
+
+def options_file(path, **fields):
+    OptionsFile(
+        **{"agent": "alphabeta", "options": {"near": 9, "weights": {"cell": 8}}, "against": "alphabeta", **fields}
+    ).write(path)
+    return path
+
+
+def test_a_file_may_bring_options_and_those_beside_it_win(tmp_path, bundle_path):
+    path = options_file(tmp_path / "tuned.yaml")
+    search = agents.make(f"alphabeta?options={path}&weights.hunger=300", nodes=20)
+    assert (search.near, search.nodes, search.weights) == (9, 20, Weights(cell=8, hunger=300))
+    assert agents.make("alphabeta", options=path, near=4).near == 4
+    assert agents.make(f"alphabeta?options={path}&weights.cell=5").weights == Weights(cell=5)
+    assert agents.make(f"{bundle_path}+alphabeta?options={path}").near == 9
+
+
+def test_a_file_of_options_says_at_its_top_whether_a_test_has_accepted_it(tmp_path):
+    path = options_file(tmp_path / "tuned.yaml")
+    assert path.read_text().startswith("# NOT ACCEPTED")
+    replace(OptionsFile.read(path), accepted=True).write(path)
+    assert path.read_text().startswith("# It has passed")
+    assert OptionsFile.read(path).accepted
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("a: [", "is no file of options"),
+        ("- 1", "is no file of options"),
+        ("procsnake_options: 9", "reads version 1"),
+        ("{procsnake_options: 1, agent: alphabeta, options: [1], against: alphabeta}", "no names with values"),
+        ("{procsnake_options: 1, agent: mcts, options: {}, against: mcts}", "options of 'mcts', not of 'alphabeta'"),
+    ],
+)
+def test_another_file_than_one_of_options_is_refused(tmp_path, content, told):
+    (tmp_path / "other.yaml").write_text(content)
+    with pytest.raises(OptionsFileError, match=told):
+        agents.make(f"alphabeta?options={tmp_path / 'other.yaml'}")
+    with pytest.raises(OptionsFileError, match="can't be read"):
+        agents.make("alphabeta?options=nowhere.yaml")
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("weights.cel=3", "unknown weight 'cel'. Did you mean 'cell'"),
+        ("weights.cell=900", r"weights.cell is 900; it must be a whole number from 0 to 30"),
+        ("weights.cell=2.5", "weights.cell is 2.5"),
+        ("weights=3", "weights are 3"),
+    ],
+)
+def test_weights_in_a_name_are_checked(query, told):
+    with pytest.raises((ConfigError, UnknownNameError), match=told):
+        agents.make(f"alphabeta?{query}")
