@@ -29,7 +29,7 @@ class RateLimit:
 
     def __init__(self, per_second: float, *, burst: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         if not (math.isfinite(per_second) and per_second > 0):
-            raise ConfigError(f"the rate limit is {per_second}; it must be a positive number of requests a second")
+            raise ConfigError(f"the rate limit is {per_second}; it must be a positive number of requests per second")
         self._rate, self._clock = per_second, clock
         self._burst = max(10.0, 2 * per_second) if burst is None else burst
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()

@@ -24,11 +24,11 @@ class EnvSettings:
     """The world to train in."""
 
     name: str
-    """As `envs.make` knows it."""
+    """The world's name, as `envs.make` knows it."""
     options: dict[str, Any] = field(default_factory=dict)
-    """The world's own options; `num_games` is for each env runner."""
+    """The world's own options. `num_games` is the number of games of each env runner."""
     imports: list[str] = field(default_factory=list)
-    """Python modules to import first, in every process: those that register worlds of your own."""
+    """Python modules that every process imports first, because they register worlds of your own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,19 +36,19 @@ class NetworkSettings:
     """The network to train."""
 
     name: str = "mlp"
-    """As `agents.networks.build` knows it."""
+    """The network's name, as `agents.networks.build` knows it."""
     options: dict[str, Any] = field(default_factory=dict)
     """The network's own options."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """When a run ends: at whichever limit comes first."""
+    """When a run ends. If both limits are set, the one that is reached first ends it."""
 
     total_agent_steps: int | None = None
-    """Decisions taken, over all rows."""
+    """The number of decisions that all rows take together."""
     max_minutes: float | None = None
-    """Minutes of training, all sessions of a resumed run together."""
+    """Minutes of training. The sessions of a resumed run are added up."""
 
     def __post_init__(self) -> None:
         require(self, "budget", "total_agent_steps", 1)
@@ -62,11 +62,11 @@ class Checkpoints:
     """How often the run is saved."""
 
     every_minutes: float = 1.0
-    """Minutes between two checkpoints; there is one more at the end of each session."""
+    """Minutes of training between two checkpoints. One more is written at the end of each session."""
     keep: int = 3
-    """How many of the newest are kept."""
+    """How many of the newest checkpoints are kept."""
     best_metric: str | None = None
-    """A column of progress.csv, e.g. win_rate: the checkpoint with its highest value is kept, too, and becomes the policy."""
+    """A column of progress.csv, e.g. win_rate. The checkpoint with its highest value is kept, too, and becomes the policy."""
 
     def __post_init__(self) -> None:
         require(self, "checkpoints", "every_minutes", 0.0)
@@ -80,13 +80,13 @@ class Evaluation:
     every_minutes: float | None = None
     """Minutes of training between two evaluations."""
     every_iterations: int | None = None
-    """Iterations between two evaluations; whichever comes first. There is one more when the budget is used up."""
+    """Iterations between two evaluations. If both are set, whichever comes first. One more takes place at the budget's end."""
     games: int = 100
-    """Games against each group of opponents; in other worlds than Battlesnake: episodes."""
+    """Games against each group of opponents. In other worlds than Battlesnake it is the number of episodes."""
     opponents: list[list[str]] = field(default_factory=lambda: [["random"], ["greedy"]])
-    """Groups of agents as `agents.make` knows them; the policy meets each group in games of its own. For Battlesnake."""
+    """For Battlesnake: groups of agents, as `agents.make` knows them. The policy meets each group in games of its own."""
     env_options: dict[str, Any] = field(default_factory=dict)
-    """Options of the world that differ from those of training, e.g. levels that it never sees. For other worlds."""
+    """For other worlds: options that differ from those of training, e.g. levels that training never shows."""
 
     def __post_init__(self) -> None:
         require(self, "evaluation", "every_minutes", 0.0)
@@ -105,26 +105,27 @@ class Stop:
     metric: str
     """A column of progress.csv, e.g. episode_return_mean or win_rate."""
     at_least: float
-    """The run is finished with the first iteration whose metric is this high."""
+    """The run ends with the first iteration whose metric has at least this value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tune:
-    """A search for better values of the experiment's keys: what `procsnake tune` does (`train.tuning.tune`)."""
+    """The search for better values of the experiment's keys that `procsnake tune` makes (`train.tuning.tune`)."""
 
     search: dict[str, Any] = field(default_factory=dict)
-    """From key to what is tried: "low..high", "low..high:log", "a,b,c" or a list. A range of whole numbers stays whole."""
+    """For each key, the values to try: "low..high", "low..high:log", "a,b,c" or a list. Whole bounds give whole numbers."""
     metric: str = "episode_return_mean"
-    """A column of progress.csv; its last value says how good a trial is."""
+    """A column of progress.csv. Its last value says how good a trial is."""
     mode: Literal["max", "min"] = "max"
     """Whether high or low values of the metric are good."""
     scheduler: Literal["random", "asha", "pbt"] = "random"
-    """random: every trial uses up its budget; asha: the worse two thirds are stopped at 11 and 33 % of it (Li et al. 2020);
-    pbt: each 20 % the worst quarter copies the best and changes its values (Jaderberg et al. 2017)."""
+    """With random, every trial uses up its budget. With asha, the worse two thirds of the trials are stopped at 11 and at 33 %
+    of it (Li et al. 2020). With pbt, after every 20 % of it the worst quarter copies the best quarter and changes its values
+    (Jaderberg et al. 2017)."""
     trials: int = 8
-    """How many."""
+    """The number of trials."""
     concurrent: int = 1
-    """Trials that run at the same time; each keeps as many cores busy as a run of its own."""
+    """How many trials run at the same time. Each keeps as many cores busy as a run of its own."""
 
     def __post_init__(self) -> None:
         require(self, "tune", "trials", 1)
@@ -133,10 +134,10 @@ class Tune:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """A training run, all of it. Any key that isn't here is refused."""
+    """Everything that describes a training run. A key that isn't a field of this class is refused."""
 
     name: str
-    """Also the beginning of the run folder's name."""
+    """The experiment's name. The run folder's name begins with it."""
     env: EnvSettings
     budget: Budget
     algorithm: Literal["ppo", "dqn", "apex", "mxnet_dqn", "imitation"] = "ppo"
@@ -148,22 +149,22 @@ class Experiment:
     mxnet_dqn: MXNetDQNSettings = field(default_factory=MXNetDQNSettings)
     imitation: ImitationSettings = field(default_factory=ImitationSettings)
     seed: int = 0
-    """All random numbers of the run follow from it."""
+    """The number from which all random numbers of the run follow."""
     num_env_runners: int = 0
-    """Processes that play; 0: the process that learns plays, too, which is fastest on few cores."""
+    """The number of processes that play. With 0, the process that learns plays, too, which is fastest on few cores."""
     num_learners: int = 0
-    """Processes that learn; 0: in the main process. More than one share each batch."""
+    """The number of processes that learn. With 0, the main process learns. If there are several, they share each batch."""
     num_gpus_per_learner: int = 0
-    """GPUs of each process that learns; 0: it learns on the CPU."""
+    """The number of GPUs of each process that learns. With 0, it learns on the CPU."""
     scale: Scale = field(default_factory=Local)
-    """The machines that `procsnake launch` and `procsnake train --cluster` are to use; a run on this one takes no notice."""
+    """The machines for `procsnake launch` and `procsnake train --cluster`. A run on this machine alone ignores it."""
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     evaluation: Evaluation | None = None
-    """None: the policy isn't measured during training."""
+    """How the policy is measured during training. With None, it isn't."""
     stop: Stop | None = None
-    """None: the run ends by its budget alone."""
+    """A target that ends the run early. With None, only the budget ends it."""
     tune: Tune = field(default_factory=Tune)
-    """For `procsnake tune`; a run itself takes no notice of it."""
+    """What `procsnake tune` searches. A run itself ignores it."""
 
     def __post_init__(self) -> None:
         require(self, "", "seed", 0)

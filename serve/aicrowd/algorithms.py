@@ -8,7 +8,7 @@ from typing import Any
 from serve.aicrowd.section import Section
 
 _NO_LIMIT = 1.0e6
-"""A limit to the change of values that none reaches: Ray always clips the value loss."""
+"""A clipping range for the value loss that is never reached. Ray always clips, so this is how clipping is switched off."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Scale:
     workers: int
     games_a_worker: int
     budget: int
-    """Decisions."""
+    """The number of decisions."""
     framework: str
 
     @property
@@ -105,7 +105,7 @@ def apex(settings: Section, scale: Scale, notes: list[str]) -> dict[str, Any]:
 
 
 def _q_learning(settings: Section, scale: Scale, notes: list[str]) -> dict[str, Any]:
-    """What DQN and APEX share."""
+    """The settings that DQN and APEX share."""
     num_steps, n_step = settings.take("num_steps"), settings.take("n_step")
     # Ray cuts n-step returns off where fragments end; longer fragments have fewer ends.
     fragment = max(num_steps, 4 * n_step) if n_step > 1 else num_steps
@@ -165,7 +165,7 @@ def _annealed(settings: Section, scale: Scale) -> dict[str, Any]:
 
 
 def _scheduled(key: str, value: float | list[list[float]]) -> dict[str, Any]:
-    """A number, or knots as Ray's schedule; both are lines between knots over decisions."""
+    """The setting as a number, or as Ray's schedule: both here and in Ray it is straight lines between knots over decisions."""
     if not isinstance(value, list):
         return {key: float(value)}
     knots = [[int(steps), float(height)] for steps, height in value]
@@ -173,7 +173,7 @@ def _scheduled(key: str, value: float | list[list[float]]) -> dict[str, Any]:
 
 
 def _epsilon(settings: Section) -> dict[str, Any]:
-    """Lines between knots over decisions; Ray's own names hold one line only, its schedule any number."""
+    """The settings of epsilon. Ray's own names hold a single straight line, and its schedule any number of lines."""
     epsilon = settings.take("epsilon")
     knots = [[int(steps), float(height)] for steps, height in epsilon] if isinstance(epsilon, list) else [[0, float(epsilon)]]
     if knots[0][0] > 0:

@@ -26,7 +26,7 @@ _RAY_TRAINERS = (
     "A2C", "A3C", "APEX", "APPO", "ARS", "BC", "DDPPO", "DQN", "ES", "IMPALA", "MARWIL", "PG", "PPO", "SAC", "SimpleQ",
 )  # fmt: skip
 _FILES = ("run.sh", "train.py", "rollout.py", "requirements.txt", "aicrowd.json", "envs/procgen_env_wrapper.py")
-"""What is run, or read; modules that are imported are found missing where they are."""
+"""Files that are run or read. Missing modules are found where they are imported."""
 _WORDS = ("EXPERIMENT", "--train", "--rollout", "CHECKPOINT", "EPISODES", "AICROWD_IS_GRADING", "OUTPUTS_DIR")
 _STAND_IN = "utils/rollout_on_ray_086.py"
 
@@ -149,7 +149,7 @@ def _experiment(submission: Submission) -> Iterator[Breach]:
 
 
 def _names(submission: Submission, path: str) -> Iterator[Breach]:
-    """Whatever the experiment names must register itself."""
+    """Yield a breach for each name in the experiment that nothing registers."""
     run, env = str(submission.body.get("run")), str(submission.body.get("env"))
     registry = "".join(submission.text(file) for file in submission.files if file.startswith("algorithms/"))
     if run not in _RAY_TRAINERS and f'"{run}"' not in registry and f"'{run}'" not in registry:

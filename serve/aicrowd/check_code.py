@@ -1,4 +1,4 @@
-"""Rules about the entry's Python: what 3.7 reads, what is imported, and where the games come from."""
+"""Rules about the entry's Python: 3.7 must read it, all its imports must exist, and games must be the competition's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STARTS = (
     "train.py", "rollout.py", "callbacks.py", "algorithms/__init__.py", "algorithms/registry.py", "preprocessors/__init__.py",
     "utils/loader.py", "utils/rollout_on_ray_086.py",
 )  # fmt: skip
-"""Files that are run or imported whatever the experiment is; those of envs/ and models/ are, too."""
+"""Files that are run or imported by every experiment. The files of envs/ and models/ are imported, too."""
 _GRADERS = {
     "callbacks": ("CustomCallbacks",),
     "algorithms": ("CUSTOM_ALGORITHMS",),
@@ -21,16 +21,16 @@ _GRADERS = {
     "utils.loader": ("load_envs", "load_models", "load_algorithms", "load_preprocessors"),
     "aicrowd_helpers.config": ("EASY_GAME_RANGES",),
 }
-"""What train.py imports as the grader has it, which puts its own in the place of the entry's."""
+"""By module, the names that the grader's train.py imports. The grader replaces the entry's train.py by its own."""
 _OWN_FOLDERS = {"aicrowd_helpers", "algorithms", "callbacks", "envs", "models", "preprocessors", "utils"}
 _BASE = "envs/procgen_env_wrapper.py"
 _WORDS = {"train.py": ("--config-file",), "rollout.py": ("--run", "--env", "--episodes")}
-"""Options that run.sh gives."""
+"""By script, the options that run.sh gives to it."""
 
 
 @dataclass(frozen=True)
 class _Import:
-    """`from module import name`, or `import module` without a name."""
+    """One import: `from module import name`, or `import module`, which has no name."""
 
     module: str
     name: str | None = None
@@ -38,7 +38,9 @@ class _Import:
 
 
 def sources(submission: Submission) -> Iterator[Breach]:
-    """Whatever is executed must be Python 3.7, and know that it has no `__file__`."""
+    """Yield a breach for each file that Python 3.7 can't read, that uses `__file__` where it is executed without one, or that
+    lacks an option of run.sh.
+    """
     for path in submission.files:
         if not path.endswith(".py"):
             continue
@@ -57,7 +59,10 @@ def sources(submission: Submission) -> Iterator[Breach]:
 
 
 def imports(submission: Submission) -> Iterator[Breach]:
-    """Everything that is imported from the entry itself, from file to file, must be there."""
+    """Yield a breach for each module or name of the entry that a file imports, but that doesn't exist.
+
+    Imports are followed from file to file, beginning with the files that are run.
+    """
     roots, seen = _roots(submission), set[str]()
     told: set[tuple[str, str | None]] = {(module, name) for module, names in _GRADERS.items() for name in names}
     waiting = [*_STARTS, *submission.files_below("envs"), *submission.files_below("models")]
@@ -77,7 +82,7 @@ def imports(submission: Submission) -> Iterator[Breach]:
 
 
 def contract(submission: Submission) -> Iterator[Breach]:
-    """Everything that the grader's train.py imports must be there."""
+    """Yield a breach for each name that the grader's train.py imports, but that doesn't exist."""
     for module, names in _GRADERS.items():
         for name in names:
             found = list(_missing(submission, _Import(module, name), "train.py"))
@@ -87,7 +92,7 @@ def contract(submission: Submission) -> Iterator[Breach]:
 
 
 def base_environment(submission: Submission) -> Iterator[Breach]:
-    """The games are the competition's: whatever is played goes through its environment."""
+    """Yield a breach for each file that makes games itself, because all games must go through the competition's environment."""
     name = str(submission.body.get("env"))
     for path in submission.files_below("envs"):
         if path == _BASE:
@@ -117,7 +122,7 @@ def _makers(tree: ast.AST) -> set[str]:
 
 
 def _roots(submission: Submission) -> set[str]:
-    """First parts of the names of modules that are the entry's own."""
+    """The first parts of the names of the entry's own modules."""
     return _OWN_FOLDERS | {Path(path).parts[0].removesuffix(".py") for path in submission.files if path.endswith(".py")}
 
 
@@ -158,7 +163,7 @@ def _missing(submission: Submission, one: _Import, importer: str) -> Iterator[Br
 
 
 def _binds(tree: ast.Module, name: str) -> bool:
-    """True if a module has a name once it was imported, as far as it can be read."""
+    """Whether a module has this name after it was imported, as far as its source shows."""
     for node in _outermost(tree.body):
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef) and node.name in (name, "__getattr__"):
             return True
@@ -174,7 +179,7 @@ def _binds(tree: ast.Module, name: str) -> bool:
 
 
 def _outermost(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements of a module, those within its conditions, too."""
+    """The statements of a module that aren't in a function or class, including those inside conditions and loops."""
     for node in body:
         yield node
         if isinstance(node, ast.If | ast.Try | ast.For | ast.With | ast.While):

@@ -1,4 +1,4 @@
-"""Rules about what the experiment's YAML file sets: workers, steps, options of the environment and of the network."""
+"""Rules about the settings in the experiment's YAML file: workers, steps, options of the environment and of the network."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _GAME_OPTIONS: dict[str, Check] = {
     **dict.fromkeys(("env_name", "distribution_mode", "render_mode"), _is_text),
     **dict.fromkeys(("return_min", "return_blind", "return_max"), _is_number),
 }
-"""What the competition's environment takes: Procgen 0.10's options, and the three of the score."""
+"""The options that the competition's environment takes: those of Procgen 0.10, and three for the score."""
 _WRAPPER_OPTIONS: dict[str, Check] = {
     "action_repeat": _is_positive,
     "frame_stack": _or_none(_is_positive),
@@ -61,7 +61,7 @@ _WRAPPER_OPTIONS: dict[str, Check] = {
     "shape_rewards": _is_flag,
     "norm_reward": _or_none(_is_number),
 }
-"""What envs/procsnake_env.py takes besides."""
+"""The options that envs/procsnake_env.py takes besides."""
 _NETWORK_OPTIONS: dict[str, Check] = {
     "depths": lambda value: _list_of(_is_positive)(value) and bool(value),
     "blocks": _is_positive,
@@ -71,18 +71,18 @@ _NETWORK_OPTIONS: dict[str, Check] = {
     "scales": lambda value: _list_of(_is_number)(value) and bool(value),
     "weights": _is_text,
 }
-"""What models/procsnake_tf.py and models/procsnake_torch.py take."""
+"""The options that models/procsnake_tf.py and models/procsnake_torch.py take."""
 _MODEL_KEYS = (
     "conv_filters", "conv_activation", "fcnet_activation", "fcnet_hiddens", "free_log_std", "no_final_linear",
     "vf_share_layers", "use_lstm", "max_seq_len", "lstm_cell_size", "lstm_use_prev_action_reward", "state_shape",
     "framestack", "dim", "grayscale", "zero_mean", "custom_model", "custom_model_config", "custom_action_dist",
     "custom_preprocessor", "custom_options",
 )  # fmt: skip
-"""Ray 0.8.6's, without the underscored."""
+"""The keys of Ray 0.8.6's model configuration, except those that begin with an underscore."""
 
 
 def validation(submission: Submission) -> Iterator[Breach]:
-    """AIcrowd's own: processes and shares of the GPU."""
+    """Yield a breach for each rule of AIcrowd's own validation that is broken: processes, and shares of the GPU."""
     path, config = submission.experiment_path, submission.config
     if not config:
         return
@@ -105,7 +105,7 @@ def validation(submission: Submission) -> Iterator[Breach]:
 
 
 def training(submission: Submission) -> Iterator[Breach]:
-    """The competition's: steps, game and levels."""
+    """Yield a breach for each rule of the competition that is broken: number of steps, game, distribution mode and levels."""
     path, env = submission.experiment_path, submission.env_config
     if not submission.config:
         return
@@ -131,7 +131,10 @@ def training(submission: Submission) -> Iterator[Breach]:
 
 
 def environment(submission: Submission) -> Iterator[Breach]:
-    """Options of the environment: the game's, procsnake's, and whatever a file of envs/ names itself."""
+    """Yield a breach for each option of the environment that nothing reads or that has an impossible value.
+
+    Known options are the game's, procsnake's, and all names that occur as text in a file of envs/.
+    """
     evaluation = submission.config.get("evaluation_config")
     sections = {"env_config": submission.env_config}
     if isinstance(evaluation, dict) and isinstance(evaluation.get("env_config"), dict):
@@ -153,7 +156,7 @@ def environment(submission: Submission) -> Iterator[Breach]:
 
 
 def model(submission: Submission) -> Iterator[Breach]:
-    """Options of the network, and whether it is of the framework that trains it."""
+    """Yield a breach for each wrong option of the network, and for a network of another framework than the one that trains."""
     path, config = submission.experiment_path, submission.model
     yield from _options(path, "model", config, dict.fromkeys(_MODEL_KEYS, lambda _: True), ())
     name = config.get("custom_model")

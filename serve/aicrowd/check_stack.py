@@ -1,4 +1,4 @@
-"""Rules about what is installed: pins that Python 3.7 has and Ray 0.8.6 runs with, and a Dockerfile that installs them."""
+"""Rules about what is installed: versions that exist for Python 3.7 and run with Ray 0.8.6, and a Dockerfile with them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _PYTHON = {"python_version": "3.7", "python_full_version": "3.7.16", "sys_platfo
 
 @dataclass(frozen=True)
 class _Package:
-    """What versions of a package the stack takes."""
+    """The versions of a package that the competition's stack takes."""
 
     works: str
-    """A specifier."""
+    """The specifier of the versions that work."""
     too_new: tuple[str, ...]
-    """Versions of which pip would take one if it may."""
+    """Versions that don't work, one of which pip would install if the requirement allowed it."""
     needed: bool = False
-    """True if something breaks where it isn't pinned."""
+    """Whether something breaks if the package isn't pinned."""
 
 
 _STACK = {
@@ -46,12 +46,12 @@ _STACK = {
     "imageio": _Package("<2.32", ()),
     "mlflow": _Package("<2", ()),
 }
-"""Of the first eight: what was tried, or what Ray 0.8.6 and Procgen demand; of the others: the last that Python 3.7 has."""
+"""The bounds of the first eight were tried, or Ray 0.8.6 and Procgen demand them. The others end with the last for 3.7."""
 _NAMES = {"tensorflow-gpu": "tensorflow", "tensorflow-cpu": "tensorflow"}
 
 
 def requirements(submission: Submission) -> Iterator[Breach]:
-    """All pins of requirements.txt, and of the files that it includes."""
+    """Yield a breach for each wrong or missing pin in requirements.txt and in the files that it includes."""
     if _PATH not in submission.files or not submission.text(_PATH).strip():
         return
     found: dict[str, tuple[str, Requirement]] = {}
@@ -79,7 +79,7 @@ def requirements(submission: Submission) -> Iterator[Breach]:
 
 
 def _lines(submission: Submission, path: str, within: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """(File, line) of all requirements; of options only -r is followed."""
+    """The file and the line of each requirement. Of pip's options, only -r is followed."""
     for line in submission.text(path).splitlines():
         line = re.sub(r"(^|\s)#.*", "", line).strip()
         included = re.match(r"(?:-r|--requirement)[\s=]*(\S+)", line)
@@ -109,7 +109,9 @@ def _judged(name: str, package: _Package, path: str, one: Requirement) -> Iterat
 
 
 def dockerfile(submission: Submission) -> Iterator[Breach]:
-    """Nothing but the Dockerfile is built where there is one."""
+    """Yield a breach for each fault of the Dockerfile. If there is one, it has to install everything, because nothing else is
+    installed then.
+    """
     text = re.sub(r"^\s*#.*$", "", submission.text("Dockerfile"), flags=re.MULTILINE)
     if "Dockerfile" not in submission.files:
         return

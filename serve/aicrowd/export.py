@@ -31,10 +31,10 @@ _ENTRY, _PAGE = "aicrowd.json", "README.md"
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written."""
+    """The result of an export."""
 
     translation: Translation
-    """The experiment there."""
+    """The experiment as the entry has it."""
     told: list[str]
     """A sentence about each file that differs from what procsnake would have written: the user's, or the starter kit's."""
 
@@ -113,7 +113,7 @@ def _description(translation: Translation, track: str) -> str:
 
 
 def _own_files(translation: Translation, experiment: str, *, track: str, command: str) -> Files:
-    """What differs from export to export."""
+    """The files whose content differs from export to export."""
     run_sh = (TEMPLATE / "run.sh").read_text(encoding="utf-8").replace("@EXPERIMENT@", experiment)
     about = _description(translation, track)
     text = f"# {about}\n" + yaml.safe_dump({translation.name: translation.body}, sort_keys=False, default_flow_style=False)
@@ -121,7 +121,9 @@ def _own_files(translation: Translation, experiment: str, *, track: str, command
 
 
 def _entry(found: Mapping[str, Any], description: str, authors: Sequence[str], written: str | None) -> bytes:
-    """aicrowd.json: what was `found` stays, but for authors that are given and a description that procsnake had `written`."""
+    """The content of aicrowd.json. What was `found` there stays, except for the authors if new ones are given, and for the
+    description if procsnake had `written` it.
+    """
     fresh = {
         "challenge_id": CHALLENGE,
         "grader_id": CHALLENGE,

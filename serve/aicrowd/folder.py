@@ -23,7 +23,7 @@ from envs.common.errors import ConfigError
 MANIFEST = ".procsnake-export.json"
 MAX_JSON_BYTES = 4 << 20
 _OLDER_EXPORT = "models/procsnake_tf.py"
-"""What exports hold that were written before there was a manifest."""
+"""A file by which an export is known that was written before there was a manifest."""
 
 Files = dict[str, bytes]
 
@@ -68,7 +68,7 @@ def write(target: Path, files: Mapping[str, bytes], *, description: str, merged:
 
 
 def _reconcile(target: Path, files: Mapping[str, bytes], merged: Collection[str]) -> tuple[list[str], list[str]]:
-    """(Paths that stay as the user has them, paths of the older export that are to go)."""
+    """Return the paths that stay as the user has them, and the paths of the older export that are removed."""
     if not os.path.lexists(target):
         return [], []
     if not _is_replaceable(target):
@@ -97,7 +97,7 @@ def _reconcile(target: Path, files: Mapping[str, bytes], merged: Collection[str]
 
 
 def _own_files(target: Path) -> list[Path]:
-    """All files but git's, the outputs, and what Python compiled."""
+    """The paths of all files, except those of git, the outputs, and Python's compiled files."""
     found = []
     for parent, folders, names in os.walk(target):
         folders[:] = [name for name in folders if name not in (".git", "__pycache__", "outputs")]
@@ -145,7 +145,7 @@ def _remove_empty(path: Path, root: Path) -> None:
 
 
 def _is_replaceable(target: Path) -> bool:
-    """An empty folder, a fresh clone of the team's repository, or an older export."""
+    """Whether the folder is empty, a fresh clone of the team's repository, or an older export."""
     if not target.is_dir():
         return False
     is_export = bool(read_manifest(target)) or (target / _OLDER_EXPORT).is_file()
@@ -157,7 +157,7 @@ def _hash(content: bytes) -> str:
 
 
 def _hash_of(path: Path) -> str | None:
-    """None if there is nothing; "" for what is no file, which is nobody's but the user's."""
+    """None if nothing is there, or "" if it isn't a file, because then it can only be the user's."""
     if not os.path.lexists(path):
         return None
     try:

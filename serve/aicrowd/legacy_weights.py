@@ -1,7 +1,7 @@
 """Writes a bundle's weights in forms that the legacy stack reads: an .npz, and a checkpoint of Ray 0.8.6, without Ray.
 
-Pickles are of protocol 3 and name nothing of NumPy but `ndarray` and `dtype`'s text: NumPy 2 would write modules that 1.18
-doesn't have.
+Pickles use protocol 3 and name nothing of NumPy but `ndarray` and the text of a `dtype`, because NumPy 2 would name modules
+that 1.18 doesn't have.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from envs.common.errors import MissingDependencyError, pip_install
 PROTOCOL = 3
 _POLICY = "default_policy"
 _MODELS = {"ppo": ("default_model",), "dqn": ("q_func", "target_q_func"), "apex": ("q_func", "target_q_func")}
-"""Names that Ray gives the models of an algorithm; the last of two is the target network."""
+"""The names that Ray gives to an algorithm's models. If there are two, the second is the target network."""
 
 Arrays = dict[str, np.ndarray]
 

@@ -21,11 +21,11 @@ class Refusal:
     value: Any
     why: str
     instead: Any = _NOTHING
-    """A value that can be kept. Without one the setting must be left out."""
+    """A value that can be kept. If there is none, the setting must be left out."""
 
     @property
     def setting(self) -> str | None:
-        """What to give to `--set` in its place."""
+        """The text for `--set` that sets the value that can be kept, or None."""
         if self.instead is _NOTHING:
             return None
         return f"{self.key}={self.instead if isinstance(self.instead, str) else json.dumps(self.instead)}"
@@ -39,11 +39,11 @@ class NoCounterpartError(ProcsnakeError):
     """Ray 0.8.6 or the competition has no counterpart for something in the experiment. The message says what to change."""
 
     settings: tuple[str, ...] = ()
-    """What to give to `--set`, one by one, for all of it to be kept."""
+    """Texts for `--set`, after which all of the experiment can be kept."""
 
     @classmethod
     def of(cls, name: str, refusals: Sequence[Refusal]) -> NoCounterpartError:
-        """One for all refusals."""
+        """Return one error that names all refusals."""
         error = cls(f"{name} can't be exported: " + ". ".join(map(str, refusals)))
         error.settings = tuple(refusal.setting for refusal in refusals if refusal.setting)
         return error

@@ -13,7 +13,7 @@ _THE_KITS = (
     "aicrowd_helpers/", "algorithms/__init__.py", "callbacks.py", "Dockerfile", "envs/procgen_env_wrapper.py", "preprocessors/",
     "requirements.txt", "requirements-cpu.txt", "rollout.py", "train.py", "utils/loader.py",
 )  # fmt: skip
-"""What is the clone's wherever it has it; what else procsnake brings bears names of its own."""
+"""Files that stay the clone's if it has them. All other files of procsnake have names that the kit doesn't use."""
 _REGISTER = """
 
 from algorithms import procsnake_registry  # noqa: E402
@@ -71,7 +71,7 @@ def merge(clone: Path, ours: Files, experiment: str) -> tuple[Files, list[str]]:
 
 
 def _read(clone: Path) -> Files:
-    """The clone's files; not those of git, of runs, and links to nothing."""
+    """The clone's files, without those of git and of runs, and without links that lead nowhere."""
     files: Files = {}
     for parent, folders, names in os.walk(clone):
         folders[:] = sorted(name for name in folders if name not in (".git", "outputs", "__pycache__"))
@@ -92,7 +92,7 @@ def _with_lines(content: bytes, more: bytes) -> bytes:
 
 
 def _requirements(content: bytes, more: bytes) -> tuple[bytes, list[str]]:
-    """The clone's lines, and ours for packages that it doesn't name; TensorFlow's three names stand for one package."""
+    """The clone's lines, followed by ours for packages that it doesn't name. TensorFlow's three names count as one package."""
     have = content.decode("utf-8", "replace").splitlines()
     named = {_package(line) for line in have}
     added = [line for line in more.decode().splitlines() if _package(line) and _package(line) not in named]

@@ -1,4 +1,4 @@
-"""Reads a folder that is to be handed in. Nothing of it is run, and whatever is broken is read as empty."""
+"""Reads a folder that is to be handed in. Nothing of it is run. A file that can't be read counts as empty."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WEIGHT_FILES = (".npz", ".npy", ".h5", ".hdf5", ".pt", ".pth", ".ckpt", ".onnx"
 
 @dataclass(frozen=True)
 class Breach:
-    """A rule that isn't kept."""
+    """A broken rule: the file in which it is broken, what is wrong, and how to mend it."""
 
     where: str
     what: str
@@ -30,7 +30,7 @@ class Breach:
 
 
 class Submission:
-    """A folder that is to be handed in."""
+    """The files of a folder that is to be handed in, and what its experiment sets."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -38,7 +38,7 @@ class Submission:
 
     @cached_property
     def files(self) -> list[str]:
-        """Paths of all files but git's and those of outputs/, sorted."""
+        """The paths of all files, sorted. Those of git, of outputs/ and of bytecode caches are left out."""
         found = []
         for parent, folders, names in os.walk(self.folder):
             at = Path(parent).relative_to(self.folder)
@@ -47,7 +47,7 @@ class Submission:
         return sorted(found)
 
     def text(self, path: str) -> str:
-        """The content of a file; empty if it isn't there or isn't text."""
+        """Return the content of a file, which is empty if the file doesn't exist or isn't text."""
         try:
             return read_text(self.folder / path, MAX_YAML_BYTES)
         except (OSError, ValueError):
@@ -55,13 +55,13 @@ class Submission:
 
     @cached_property
     def experiment_path(self) -> str:
-        """The experiment that run.sh runs unless it is told otherwise."""
+        """The path of the experiment that run.sh runs by default, or "" if run.sh names none."""
         found = re.search(r"EXPERIMENT_DEFAULT=[\"']?([^\"'\s]+)", self.text("run.sh"))
         return found[1] if found else ""
 
     @cached_property
     def experiments(self) -> dict[str, Any]:
-        """The content of the YAML file; empty if it can't be read."""
+        """The experiments in the YAML file by name, which is empty if the file can't be read."""
         try:
             read = parse_yaml(self.text(self.experiment_path)) if self.experiment_path else None
         except ValueError:
@@ -70,38 +70,43 @@ class Submission:
 
     @property
     def body(self) -> dict[str, Any]:
+        """The first experiment of the YAML file, or {} if there is none."""
         return next(iter(self.experiments.values()), {})
 
     @property
     def config(self) -> dict[str, Any]:
+        """The experiment's section `config`, or {}."""
         found = self.body.get("config")
         return found if isinstance(found, dict) else {}
 
     @property
     def env_config(self) -> dict[str, Any]:
+        """The section `env_config` of `config`, or {}."""
         found = self.config.get("env_config")
         return found if isinstance(found, dict) else {}
 
     @property
     def is_local(self) -> bool:
-        """Whether aicrowd.json says that the folder is not for the competition."""
+        """Whether aicrowd.json says that the folder is a local package with weights, which is not for the competition."""
         return LOCAL in self.text("aicrowd.json")
 
     @property
     def model(self) -> dict[str, Any]:
+        """The section `model` of `config`, or {}."""
         found = self.config.get("model")
         return found if isinstance(found, dict) else {}
 
     @property
     def is_torch(self) -> bool:
+        """Whether torch trains the experiment. Otherwise TensorFlow does."""
         return bool(self.config.get("use_pytorch")) or self.config.get("framework") == "torch"
 
     def files_below(self, folder: str) -> list[str]:
-        """Python files directly in a folder: those that are executed at start-up, of envs and models."""
+        """Return the paths of the Python files that lie directly in a folder. Those of envs and models run at start-up."""
         return [path for path in self.files if path.endswith(".py") and str(Path(path).parent) == folder]
 
     def tree(self, path: str) -> ast.Module:
-        """The syntax of a file; empty if Python 3.7 can't read it."""
+        """Return the syntax tree of a file, which is empty if Python 3.7 can't read the file."""
         if path not in self._trees:
             try:
                 self._trees[path] = parse(self.text(path))
@@ -111,17 +116,17 @@ class Submission:
 
     @cached_property
     def weights(self) -> list[str]:
-        """Return the paths of files that hold weights."""
+        """The paths of the files that hold weights."""
         return [path for path in self.files if path.endswith(_WEIGHT_FILES) or is_checkpoint(path)]
 
 
 def is_checkpoint(path: str) -> bool:
-    """True for what Ray writes beside its results."""
+    """Return whether a path looks like a checkpoint or another pickle that Ray writes beside its results."""
     return bool(re.search(r"(^|/)checkpoint-\d+$", path)) or path.endswith((".pkl", ".pickle", ".tune_metadata"))
 
 
 def parse(text: str) -> ast.Module:
-    """As Python 3.7 reads it. Raises `ValueError` or `SyntaxError` if it can't."""
+    """Return the syntax tree that Python 3.7 would read. Raises `ValueError` or `SyntaxError` if it can't read the text."""
     try:
         return ast.parse(text, feature_version=_PYTHON)
     except (RecursionError, MemoryError) as error:
@@ -129,5 +134,5 @@ def parse(text: str) -> ast.Module:
 
 
 def strings(tree: ast.AST) -> set[str]:
-    """All texts that a file holds as constants."""
+    """Return all texts that occur as constants in a syntax tree."""
     return {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}

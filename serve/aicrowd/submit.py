@@ -23,7 +23,7 @@ class SubmissionError(ProcsnakeError):
 
 @dataclass(frozen=True)
 class Submitted:
-    """What was handed in, or what would be with `dry_run`."""
+    """The result of a submission, or with `dry_run` what the result would be."""
 
     tag: str
     remote: str
@@ -59,7 +59,7 @@ def submit(directory: str | os.PathLike[str], message: str, *, remote: str | Non
 
 
 class _Repository:
-    """The git repository that a submission is; it is made if it isn't one yet."""
+    """The git repository of a submission, which is made if the folder isn't one yet."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -67,7 +67,7 @@ class _Repository:
         self.exists = (folder / ".git").exists()
 
     def git(self, *arguments: str) -> str:
-        """Standard output of a git command. Raises `SubmissionError` with what git said."""
+        """Run a git command and return its standard output. Raises `SubmissionError` with git's message if it fails."""
         try:
             done = subprocess.run(["git", "-C", str(self.folder), *arguments], capture_output=True, text=True)
         except FileNotFoundError as error:

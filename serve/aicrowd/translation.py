@@ -19,7 +19,7 @@ _SETTINGS = {"ppo": algorithms.ppo, "dqn": algorithms.dqn, "apex": algorithms.ap
 _SHARE_OF_GPU = 0.4
 _TRANSLATED = ("name", "env", "network", "algorithm", *_SETTINGS, "budget", "seed", "checkpoints", "num_env_runners")
 _HERE_ONLY = ("mxnet_dqn", "imitation", "evaluation", "stop", "tune", "num_learners", "num_gpus_per_learner", "scale")
-"""How the run was watched, and on which machines."""
+"""Keys that say how the run was watched and on which machines, which the entry doesn't need."""
 _KNOWN = {*_TRANSLATED, *_HERE_ONLY}
 _KIT_SWITCHES = {"center_agent": True, "paint_vel_info": False, "use_generated_assets": False, "use_sequential_levels": False}
 """Options of the games that the kit's environment names, with the games' own defaults."""
@@ -35,7 +35,7 @@ class Translation:
     body: dict[str, Any]
     """The content below that key."""
     notes: list[str]
-    """Sentences on what isn't exactly the same there."""
+    """Sentences about what isn't exactly the same on the legacy stack."""
     algorithm: str
     """ppo, dqn or apex."""
 
@@ -108,7 +108,7 @@ def _translation(config: Mapping[str, Any], track: str, framework: str, weights:
 
 
 def _trainer(algorithm: str, framework: str) -> str:
-    """Ray's own DQN and APEX as they are on TensorFlow; on torch they crash, and their mended ones are exported, too."""
+    """The trainer's name. On TensorFlow these are Ray's own DQN and APEX. On torch those crash, so mended ones are exported."""
     name = algorithm.upper()
     return f"Procsnake{name}" if algorithm == "ppo" or framework == "torch" else name
 
@@ -130,7 +130,7 @@ def _refused_names(config: Mapping[str, Any]) -> list[Refusal]:
 
 
 def _notes_on_the_run(config: Mapping[str, Any]) -> list[str]:
-    """What concerns how a run was watched rather than what was learned."""
+    """Notes about settings that say how a run was watched rather than what was learned."""
     notes = []
     if config.get("evaluation"):
         notes.append("Evaluation during training is left to the grader.")
@@ -172,7 +172,7 @@ def _env_config(world: Section, config: Mapping[str, Any], track: str, notes: li
 
 
 def _budget(budget: Mapping[str, Any], repeat: int, notes: list[str]) -> int:
-    """Decisions."""
+    """The budget in decisions. What is left out or lowered is added to `notes`."""
     wanted, allowed = budget["total_agent_steps"], MAX_STEPS // repeat
     if budget["max_minutes"] is not None:
         notes.append(f"The budget of {budget['max_minutes']:g} minutes is left away; the competition gives two hours.")
@@ -182,7 +182,7 @@ def _budget(budget: Mapping[str, Any], repeat: int, notes: list[str]) -> int:
 
 
 def _scale(world: Section, config: Mapping[str, Any], budget: int, framework: str, refusals: list[Refusal]) -> algorithms.Scale:
-    """As many workers as share all games evenly; the trainer has a core of its own."""
+    """Choose the number of workers so that they share all games evenly. The trainer has a core of its own."""
     games = world.take("num_games", 64) * max(1, config["num_env_runners"])
     fewest = 2 if config["algorithm"] == "apex" else 1
     possible = [workers for workers in range(fewest, CORES) if games % workers == 0]
@@ -213,13 +213,16 @@ def _model(network: Section, algorithm: str, framework: str, weights: str | None
 
 
 def _resources(workers: int) -> dict[str, Any]:
-    """The one GPU is shared so that sums stay below 1 in spite of rounding."""
+    """The settings that share the one GPU. Shares are rounded down, so that their sum stays below 1."""
     share = int(100 * (1 - _SHARE_OF_GPU) / workers) / 100
     return {"num_workers": workers, "num_cpus_per_worker": 1, "num_gpus": _SHARE_OF_GPU, "num_gpus_per_worker": share}
 
 
 def _evaluation_config(algorithm: str, env_config: Mapping[str, Any]) -> dict[str, Any]:
-    """Rollouts show the games' own pictures and pay their own rewards; Q values are played greedily, policies drawn from."""
+    """The settings of rollouts, which show plain pictures and pay the games' own rewards.
+
+    With Q values the best action is played. With PPO, actions are drawn from the policy.
+    """
     plain = {"augment": None, "shape_rewards": False, "norm_reward": None}
     changed = {name: value for name, value in plain.items() if name in env_config}
     return {"explore": algorithm == "ppo", **({"env_config": changed} if changed else {})}

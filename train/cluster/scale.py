@@ -15,12 +15,12 @@ LEARNER, ROLLOUT = "learner", "rollout"
 
 @dataclass(frozen=True, kw_only=True)
 class Instances:
-    """Some machines of one kind."""
+    """One or more machines of the same type."""
 
     instance: str
-    """A SageMaker instance type, as ml.c5.4xlarge."""
+    """A SageMaker instance type, such as ml.c5.4xlarge."""
     count: int = 1
-    """How many."""
+    """The number of instances."""
 
     def __post_init__(self) -> None:
         check_instance(self.instance)
@@ -39,10 +39,10 @@ class Instances:
 
 @dataclass(frozen=True, kw_only=True)
 class Local:
-    """The machine, or the cluster, that the run is started on."""
+    """The run uses the machine, or the cluster, on which it is started."""
 
     kind: Literal["local"] = "local"
-    """Which of the sizes this is: local, single, or another of `train.cluster.scale`."""
+    """The name of this kind of scale: local, single, homogeneous or heterogeneous."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +50,11 @@ class Single:
     """One instance plays and learns."""
 
     instance: str
-    """Its type."""
+    """The instance's type."""
     workers: int | None = None
-    """Env runners; None: one for each processor but one."""
+    """The number of env runners. With None, there is one for each processor but one."""
     kind: Literal["single"] = "single"
-    """Which of the sizes this is: local, single, or another of `train.cluster.scale`."""
+    """The name of this kind of scale: local, single, homogeneous or heterogeneous."""
 
     def __post_init__(self) -> None:
         check_instance(self.instance)
@@ -62,27 +62,27 @@ class Single:
 
     @property
     def learner(self) -> Instances:
-        """Where it learns."""
+        """The instances that learn."""
         return Instances(instance=self.instance)
 
     @property
     def derived_workers(self) -> tuple[int, str]:
-        """Env runners, and how they come about."""
+        """The number of env runners that follows from the instances, and the calculation as text."""
         return _cpus_but_one(self.learner)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Homogeneous:
-    """Several instances of one kind: the first one learns, all of them play."""
+    """Several instances of one type play, and the first one also learns."""
 
     instance: str
-    """Their type."""
+    """The instances' type."""
     count: int
-    """How many."""
+    """The number of instances."""
     workers: int | None = None
-    """Env runners; None: one for each processor but one."""
+    """The number of env runners. With None, there is one for each processor but one."""
     kind: Literal["homogeneous"] = "homogeneous"
-    """Which of the sizes this is: local, single, or another of `train.cluster.scale`."""
+    """The name of this kind of scale: local, single, homogeneous or heterogeneous."""
 
     def __post_init__(self) -> None:
         check_instance(self.instance)
@@ -91,12 +91,12 @@ class Homogeneous:
 
     @property
     def learner(self) -> Instances:
-        """Where it learns."""
+        """The instances that learn."""
         return Instances(instance=self.instance)
 
     @property
     def derived_workers(self) -> tuple[int, str]:
-        """Env runners, and how they come about."""
+        """The number of env runners that follows from the instances, and the calculation as text."""
         return _cpus_but_one(Instances(instance=self.instance, count=self.count))
 
 
@@ -105,22 +105,22 @@ class Heterogeneous:
     """Some instances learn, usually with GPUs, while others play."""
 
     learner: Instances
-    """They learn, the first one also leads."""
+    """The instances that learn. The first one also leads."""
     rollout: Instances
-    """They play."""
+    """The instances that play."""
     mode: Literal["groups", "two-jobs"] = "groups"
-    """One job with two groups of instances, or two jobs in one VPC that meet through S3."""
+    """Whether there is one job with two groups of instances, or two jobs in one VPC that find each other through S3."""
     workers: int | None = None
-    """Env runners; None: one for each processor of the playing instances."""
+    """The number of env runners. With None, there is one for each processor of the playing instances."""
     kind: Literal["heterogeneous"] = "heterogeneous"
-    """Which of the sizes this is: local, single, or another of `train.cluster.scale`."""
+    """The name of this kind of scale: local, single, homogeneous or heterogeneous."""
 
     def __post_init__(self) -> None:
         _at_least_one("workers", self.workers)
 
     @property
     def derived_workers(self) -> tuple[int, str]:
-        """Env runners, and how they come about."""
+        """The number of env runners that follows from the instances, and the calculation as text."""
         each = vcpus(self.rollout.instance)
         return self.rollout.vcpus, f"{each} CPUs × {self.rollout.count} playing instance{_s(self.rollout.count)}"
 
@@ -146,9 +146,10 @@ _TERM = re.compile(r"(?:(?P<count>\d+)\s*[*x×]\s*)?(?P<instance>ml\.\S+)")
 
 
 def scale_overrides(text: str, *, two_jobs: bool = False) -> list[str]:
-    """Overrides of an experiment for "ml.g5.xlarge", "3*ml.c5.4xlarge" or "ml.g5.xlarge + 2*ml.c5.4xlarge" (learn + play).
+    """Return the overrides of an experiment that describe these instances.
 
-    Raises `ConfigError` for any other form.
+    `text` is like "ml.g5.xlarge", "3*ml.c5.4xlarge" or "ml.g5.xlarge + 2*ml.c5.4xlarge" (these learn + those play). With
+    `two_jobs`, the two kinds of instances are two jobs. Raises `ConfigError` for any other form.
     """
     terms = [_TERM.fullmatch(term.strip()) for term in text.split("+")]
     if not all(terms) or len(terms) > 2:
