@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
+from agents.search.fill import divide
 from agents.search.ranges import Range, ranges_of
-from agents.search.territory import NO_FOOD, Territory, divide
+from agents.search.territory import NO_FOOD, Territory
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, is_alive

@@ -1,7 +1,6 @@
-"""Finds which snake reaches each cell first: a Voronoi fill from all heads at once, with tails that move on.
+"""Which snake reaches each cell first: the arrays of a Voronoi fill, and what doesn't change during a search.
 
-A row of the padded board is one 32-bit word, since the widest board has 27 columns with its padding. So a region grows by one
-move with a few operations per row, and a vector instruction handles eight or more rows: 7 ns for 16 rows.
+`fill.divide` does the fill, from all heads at once, with tails that move on.
 """
 
 from __future__ import annotations
@@ -12,13 +11,10 @@ import numpy as np
 
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules
-from envs.battlesnake.state import FULL_HEALTH, Boards, State, body_cell, head_cell, is_alive
+from envs.battlesnake.state import FULL_HEALTH, Boards, State, is_alive
 
-_FEW_ROWS, _MANY_ROWS = 16, 32
-_ONE = np.uint32(1)
-_ZERO = np.uint32(0)
-_55, _33, _0F, _01 = np.uint32(0x55555555), np.uint32(0x33333333), np.uint32(0x0F0F0F0F), np.uint32(0x01010101)
-_S1, _S2, _S4, _S24 = np.uint32(1), np.uint32(2), np.uint32(4), np.uint32(24)
+_ROWS = 32 + 2
+_WORD_BITS = 64
 NO_FOOD = 1000
 
 
@@ -34,7 +30,12 @@ class Territory(NamedTuple):
     food: np.ndarray  # uint32 (R,)
     open: np.ndarray  # uint32 (R,)
     regions: np.ndarray  # uint32 (2, S, R): two generations
-    order: np.ndarray  # int64 (S,)
+    word: np.ndarray  # uint64 (C, 2): the cell's bit in the two words of `fill_words`; all of these are 0 on larger boards
+    columns: np.ndarray  # uint64 (2, 2): all cells but the leftmost column, all but the rightmost one
+    enterable_words: np.ndarray  # uint64 (2,)
+    clean_words: np.ndarray  # uint64 (2,)
+    words: np.ndarray  # uint64 (S, 2): the regions
+    order: np.ndarray  # int64 (S,): the living snakes in the order in which they are served
     area: np.ndarray  # int64 (S,): cells reached first, the head's included
     clean_area: np.ndarray  # int64 (S,): those without a harmful hazard
     food_distance: np.ndarray  # int64 (S,): moves to the nearest food that it reaches first, or NO_FOOD
@@ -45,17 +46,22 @@ def new_territory(state: State, *, steps: int = 24) -> Territory:
     """Allocate the arrays for boards of this state's shape; a fill goes at most `steps` moves far."""
     snakes, cells = state.num_snakes, state.arrays.occupied.shape[1]
     rows, columns = np.divmod(np.arange(cells), state.width + 2)
-    words = _MANY_ROWS + 2
+    word, inner, outer = _two_words(state.width, state.height)
     return Territory(
         row=rows.astype(np.int16),
         bit=(1 << columns).astype(np.uint32),
-        enterable=np.zeros(words, np.uint32),
-        clean=np.zeros(words, np.uint32),
+        enterable=np.zeros(_ROWS, np.uint32),
+        clean=np.zeros(_ROWS, np.uint32),
         food_cells=np.zeros(cells, np.int16),
         num_food_cells=np.zeros(1, np.int64),
-        food=np.zeros(words, np.uint32),
-        open=np.zeros(words, np.uint32),
-        regions=np.zeros((2, snakes, words), np.uint32),
+        food=np.zeros(_ROWS, np.uint32),
+        open=np.zeros(_ROWS, np.uint32),
+        regions=np.zeros((2, snakes, _ROWS), np.uint32),
+        word=word,
+        columns=np.stack([inner, outer]),
+        enterable_words=np.zeros(2, np.uint64),
+        clean_words=np.zeros(2, np.uint64),
+        words=np.zeros((snakes, 2), np.uint64),
         order=np.zeros(snakes, np.int64),
         area=np.zeros(snakes, np.int64),
         clean_area=np.zeros(snakes, np.int64),
@@ -64,11 +70,28 @@ def new_territory(state: State, *, steps: int = 24) -> Territory:
     )
 
 
+def _two_words(width: int, height: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(`word`, all cells but the leftmost column, all but the rightmost one); zeros if the board has too many cells."""
+    y, x = np.divmod(np.arange((width + 2) * (height + 2)), width + 2)
+    word = np.zeros((len(x), 2), np.uint64)
+    on_board = (x > 0) & (x <= width) & (y > 0) & (y <= height)
+    if width * height <= 2 * _WORD_BITS:
+        place, bit = np.divmod((y - 1) * width + x - 1, _WORD_BITS)
+        word[on_board, place[on_board]] = np.uint64(1) << bit[on_board].astype(np.uint64)
+    return (
+        word,
+        word[on_board & (x > 1)].sum(axis=0, dtype=np.uint64),
+        word[on_board & (x < width)].sum(axis=0, dtype=np.uint64),
+    )
+
+
 @kernel
 def survey(s: Boards, r: Rules, f: Territory) -> None:
     """Note what doesn't change during a search on board 0: its edges, its hazards, and where there can be food."""
     f.enterable[:] = 0
     f.clean[:] = 0
+    f.enterable_words[:] = 0
+    f.clean_words[:] = 0
     f.regions[:] = 0
     f.num_food_cells[0] = 0
     for cell in range(s.food.shape[1]):
@@ -77,72 +100,29 @@ def survey(s: Boards, r: Rules, f: Territory) -> None:
         damage = s.hazards[0, cell] * r.hazard_damage
         if damage < FULL_HEALTH - 1:
             f.enterable[f.row[cell]] |= f.bit[cell]
+            f.enterable_words[0] |= f.word[cell, 0]
+            f.enterable_words[1] |= f.word[cell, 1]
         if damage <= 0:
             f.clean[f.row[cell]] |= f.bit[cell]
+            f.clean_words[0] |= f.word[cell, 0]
+            f.clean_words[1] |= f.word[cell, 1]
         if s.food[0, cell]:
             f.food_cells[f.num_food_cells[0]] = cell
             f.num_food_cells[0] += 1
 
 
 @kernel
-def divide(s: Boards, r: Rules, f: Territory, viewer: int) -> None:
-    """Fill board 0, and write `area`, `clean_area` and `food_distance` of every living snake.
-
-    On move k a snake gets a cell beside its region that nobody has reached before, if the body entries there have left by
-    then; it is assumed that nobody eats. If several snakes reach a cell on the same move, the longest gets it; among equals,
-    `viewer` is served last.
-    """
-    _start(s, r, f, viewer)
-    few = r.height + 2 <= _FEW_ROWS
-    old = 0
-    for k in range(1, f.steps[0] + 1):
-        if not r.constrictor:
-            _release(s, f, k)
-        changed = _ZERO
-        for n in range(s.num_alive[0]):
-            i = f.order[n]
-            if r.wrapped:
-                _wrap(r, f.regions[old, i])
-            if few:
-                new, hit = _grow_few(f.regions[old, i], f.regions[1 - old, i], f.open, f.food)
-            else:
-                new, hit = _grow_many(f.regions[old, i], f.regions[1 - old, i], f.open, f.food)
-            changed |= new
-            if hit and f.food_distance[i] == NO_FOOD:
-                f.food_distance[i] = k
-        old = 1 - old
-        if changed == 0 and (k > 3 or r.constrictor):
-            break
-    for n in range(s.num_alive[0]):
-        _count(r, f, f.order[n], old)
-
-
-@kernel
-def _start(s: Boards, r: Rules, f: Territory, viewer: int) -> None:
-    f.food[:] = 0
-    for n in range(f.num_food_cells[0]):
-        cell = f.food_cells[n]
-        if s.food[0, cell]:
-            f.food[f.row[cell]] |= f.bit[cell]
-    for y in range(len(f.open)):
-        f.open[y] = f.enterable[y]
+def serve_longest_first(s: Boards, f: Territory, viewer: int) -> None:
+    """Write the living snakes into `order`, the longest first; among equals `viewer` is the last."""
     placed = 0
     for i in range(s.cause.shape[1]):
-        if not is_alive(s, 0, i):
-            continue
-        for entry in range(s.length[0, i]):
-            cell = body_cell(s, 0, i, entry)
-            f.open[f.row[cell]] &= ~f.bit[cell]
-        f.regions[0, i] = 0
-        head = head_cell(s, 0, i)
-        f.regions[0, i, f.row[head]] = f.bit[head]
-        f.food_distance[i] = NO_FOOD
-        place = placed
-        while place > 0 and _comes_before(s, i, f.order[place - 1], viewer):
-            f.order[place] = f.order[place - 1]
-            place -= 1
-        f.order[place] = i
-        placed += 1
+        if is_alive(s, 0, i):
+            place = placed
+            while place > 0 and _comes_before(s, i, f.order[place - 1], viewer):
+                f.order[place] = f.order[place - 1]
+                place -= 1
+            f.order[place] = i
+            placed += 1
 
 
 @kernel
@@ -150,74 +130,3 @@ def _comes_before(s: Boards, i: int, j: int, viewer: int) -> bool:
     if s.length[0, i] == s.length[0, j]:
         return j == viewer
     return s.length[0, i] > s.length[0, j]
-
-
-@kernel
-def _release(s: Boards, f: Territory, k: int) -> None:
-    """Open the cells that bodies leave with move k. Of entries on one cell the one nearest to the head leaves last."""
-    for i in range(s.cause.shape[1]):
-        if is_alive(s, 0, i):
-            entry = s.length[0, i] - k
-            if entry > 0:
-                cell = body_cell(s, 0, i, entry)
-                if cell != body_cell(s, 0, i, entry - 1):
-                    f.open[f.row[cell]] |= f.bit[cell] & f.enterable[f.row[cell]]
-
-
-@kernel
-def _wrap(r: Rules, region: np.ndarray) -> None:
-    """Copy the edges into the padding beyond the opposite edges."""
-    first, last = np.uint32(1), np.uint32(r.width)
-    for y in range(1, r.height + 1):
-        row = region[y] & ~(_ONE | _ONE << (last + _ONE))
-        region[y] = row | (row >> last & _ONE) | (row >> first & _ONE) << (last + _ONE)
-    region[0] = region[r.height]
-    region[r.height + 1] = region[1]
-
-
-@kernel
-def _grow_few(old: np.ndarray, new: np.ndarray, open_: np.ndarray, food: np.ndarray) -> tuple[np.uint32, np.uint32]:
-    """A region one move on. Returns what is new in it and what of that is food, as bits without their rows."""
-    changed, hit = _ZERO, _ZERO
-    for y in range(1, 1 + 16):
-        row = old[y]
-        gained = (row << _S1 | row >> _S1 | old[y - 1] | old[y + 1]) & open_[y]
-        new[y] = row | gained
-        open_[y] = open_[y] & ~gained
-        changed |= gained
-        hit |= gained & food[y]
-    return changed, hit
-
-
-@kernel
-def _grow_many(old: np.ndarray, new: np.ndarray, open_: np.ndarray, food: np.ndarray) -> tuple[np.uint32, np.uint32]:
-    """The same for boards of more than 14 rows."""
-    changed, hit = _ZERO, _ZERO
-    for y in range(1, 1 + 32):
-        row = old[y]
-        gained = (row << _S1 | row >> _S1 | old[y - 1] | old[y + 1]) & open_[y]
-        new[y] = row | gained
-        open_[y] = open_[y] & ~gained
-        changed |= gained
-        hit |= gained & food[y]
-    return changed, hit
-
-
-@kernel
-def _count(r: Rules, f: Territory, i: int, generation: int) -> None:
-    area, clean = 0, 0
-    inside = (_ONE << np.uint32(r.width + 1)) - _ONE - _ONE
-    for y in range(1, r.height + 1):
-        row = f.regions[generation, i, y] & inside
-        area += bits_in(row)
-        clean += bits_in(row & f.clean[y])
-    f.area[i], f.clean_area[i] = area, clean
-
-
-@kernel
-def bits_in(word: np.uint32) -> np.int64:
-    """Return how many bits of a uint32 are set. (The compiler recognises this form and uses the processor's instruction.)"""
-    word = word - (word >> _S1 & _55)
-    word = (word & _33) + (word >> _S2 & _33)
-    word = (word + (word >> _S4)) & _0F
-    return np.int64(np.uint32(word * _01) >> _S24)

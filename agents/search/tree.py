@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.search.evaluation import Weights, weigh
+from agents.search.fill import divide
 from agents.search.make_unmake import Turns, drift, play, position_hash, take_back
 from agents.search.players import is_player
 from agents.search.regret import Regrets, learn_regret, match_regret, new_regrets
-from agents.search.territory import Territory, divide
+from agents.search.territory import Territory
 from envs.battlesnake import rng
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.safety import is_certain_death

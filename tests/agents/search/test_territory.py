@@ -1,18 +1,20 @@
-"""The fill on rows of bits against one on points and sets."""
+"""The fills on bits against one on points and sets."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from agents.search.territory import NO_FOOD, bits_in, divide, new_territory, survey
+from agents.search.fill import divide
+from agents.search.fill_rows import bits_in, divide_rows
+from agents.search.territory import NO_FOOD, new_territory, survey
 from envs.battlesnake.state import ALIVE
 from tests.agents.boards import board, played_boards
 
 STEPS = [(0, 1), (0, -1), (-1, 0), (1, 0)]
 
 
-def filled(state, viewer, steps=24):
+def filled(state, viewer, steps=24, divide=divide):
     territory = new_territory(state, steps=steps)
     survey(state.arrays, state.rules, territory)
     divide(state.arrays, state.rules, territory, viewer)
@@ -64,6 +66,9 @@ def neighbours(point, rules):
         {"num_snakes": 4},
         {"num_snakes": 2, "width": 7, "height": 7},
         {"num_snakes": 3, "width": 19, "height": 21},
+        {"num_snakes": 2, "width": 3, "height": 25},
+        {"num_snakes": 3, "width": 16, "height": 8},
+        {"num_snakes": 3, "width": 10, "height": 13},
         {"num_snakes": 2, "width": 25, "height": 25, "ruleset": "wrapped"},
         {"num_snakes": 3, "width": 7, "height": 14, "ruleset": "wrapped"},
         {"num_snakes": 2, "ruleset": "constrictor"},
@@ -77,7 +82,7 @@ def test_fill_agrees_with_sets_of_points(setting):
     for state, boards, slots in played_boards(12, food_spawn_chance=50, **setting):
         for b, slot in list(zip(boards, slots))[::5]:
             one = state.select([b])
-            assert filled(one, slot) == reference(one, slot)
+            assert filled(one, slot) == filled(one, slot, divide=divide_rows) == reference(one, slot)
             compared += 1
     assert compared > 5
 

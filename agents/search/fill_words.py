@@ -1,0 +1,102 @@
+"""The territory fill for boards of up to 128 cells that aren't wrapped: a region is two 64-bit words.
+
+Bit y * width + x of the 128 is the cell (x, y), without padding. A region of an 11×11 board grows by a move in a dozen shifts,
+where `fill_rows` works through sixteen rows. Both fills come to the same result, cell by cell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from agents.search.territory import NO_FOOD, Territory, serve_longest_first
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import Boards, body_cell, head_cell, is_alive
+
+_0, _1, _63, _64 = np.uint64(0), np.uint64(1), np.uint64(63), np.uint64(64)
+_55, _33 = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+_0F, _01 = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
+_S2, _S4, _S56 = np.uint64(2), np.uint64(4), np.uint64(56)
+
+
+@kernel
+def divide_words(s: Boards, r: Rules, f: Territory, viewer: int) -> None:
+    """`fill.divide` on two words a region."""
+    open0, open1 = _start(s, f, viewer)
+    food0, food1 = _food(s, f)
+    inner0, inner1, outer0, outer1 = f.columns[0, 0], f.columns[0, 1], f.columns[1, 0], f.columns[1, 1]
+    width = np.uint64(r.width)
+    back = _64 - width
+    for k in range(1, f.steps[0] + 1):
+        if not r.constrictor:
+            freed0, freed1 = _freed(s, f, k)
+            open0, open1 = open0 | freed0, open1 | freed1
+        changed = _0
+        for n in range(s.num_alive[0]):
+            i = f.order[n]
+            a, b = f.words[i, 0], f.words[i, 1]
+            # Right and left within the row, then a row up and down.
+            new0 = (a << _1 & inner0) | ((a >> _1 | b << _63) & outer0) | a << width | (a >> width | b << back)
+            new1 = ((b << _1 | a >> _63) & inner1) | (b >> _1 & outer1) | (b << width | a >> back) | b >> width
+            new0, new1 = new0 & open0, new1 & open1
+            f.words[i, 0], f.words[i, 1] = a | new0, b | new1
+            open0, open1 = open0 & ~new0, open1 & ~new1
+            changed |= new0 | new1
+            if (new0 & food0 | new1 & food1) and f.food_distance[i] == NO_FOOD:
+                f.food_distance[i] = k
+        if changed == 0 and (k > 3 or r.constrictor):
+            break
+    for n in range(s.num_alive[0]):
+        i = f.order[n]
+        a, b = f.words[i, 0], f.words[i, 1]
+        f.area[i] = _bits_in(a) + _bits_in(b)
+        f.clean_area[i] = _bits_in(a & f.clean_words[0]) + _bits_in(b & f.clean_words[1])
+
+
+@kernel
+def _start(s: Boards, f: Territory, viewer: int) -> tuple[np.uint64, np.uint64]:
+    """Give every living snake its head, and return the cells that no body covers."""
+    taken0, taken1 = _0, _0
+    for i in range(s.cause.shape[1]):
+        if is_alive(s, 0, i):
+            for entry in range(s.length[0, i]):
+                cell = body_cell(s, 0, i, entry)
+                taken0, taken1 = taken0 | f.word[cell, 0], taken1 | f.word[cell, 1]
+            head = head_cell(s, 0, i)
+            f.words[i, 0], f.words[i, 1] = f.word[head, 0], f.word[head, 1]
+            f.food_distance[i] = NO_FOOD
+    serve_longest_first(s, f, viewer)
+    return f.enterable_words[0] & ~taken0, f.enterable_words[1] & ~taken1
+
+
+@kernel
+def _food(s: Boards, f: Territory) -> tuple[np.uint64, np.uint64]:
+    food0, food1 = _0, _0
+    for n in range(f.num_food_cells[0]):
+        cell = f.food_cells[n]
+        if s.food[0, cell]:
+            food0, food1 = food0 | f.word[cell, 0], food1 | f.word[cell, 1]
+    return food0, food1
+
+
+@kernel
+def _freed(s: Boards, f: Territory, k: int) -> tuple[np.uint64, np.uint64]:
+    """The enterable cells that bodies leave with move k. Of entries on one cell the one nearest to the head leaves last."""
+    freed0, freed1 = _0, _0
+    for n in range(s.num_alive[0]):
+        i = f.order[n]
+        entry = s.length[0, i] - k
+        if entry > 0:
+            cell = body_cell(s, 0, i, entry)
+            if cell != body_cell(s, 0, i, entry - 1):
+                freed0, freed1 = freed0 | f.word[cell, 0], freed1 | f.word[cell, 1]
+    return freed0 & f.enterable_words[0], freed1 & f.enterable_words[1]
+
+
+@kernel
+def _bits_in(word: np.uint64) -> np.int64:
+    """How many bits of a uint64 are set, in a form that the compiler turns into the processor's instruction."""
+    word = word - (word >> _1 & _55)
+    word = (word & _33) + (word >> _S2 & _33)
+    word = (word + (word >> _S4)) & _0F
+    return np.int64(np.uint64(word * _01) >> _S56)
