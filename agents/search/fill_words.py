@@ -23,21 +23,31 @@ _S2, _S4, _S56 = np.uint64(2), np.uint64(4), np.uint64(56)
 def divide_words(s: Boards, r: Rules, f: Territory, viewer: int) -> None:
     """`fill.divide` on two words a region."""
     open0, open1 = _start(s, f, viewer)
+    if s.num_alive[0] == 2:
+        _spread_two(s, r, f, open0, open1)
+    else:
+        _spread_all(s, r, f, open0, open1)
+    for n in range(s.num_alive[0]):
+        i = f.order[n]
+        a, b = f.words[i, 0], f.words[i, 1]
+        f.area[i] = _bits_in(a) + _bits_in(b)
+        f.clean_area[i] = _bits_in(a & f.clean_words[0]) + _bits_in(b & f.clean_words[1])
+
+
+@kernel
+def _spread_all(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.uint64) -> None:
+    """Let the regions grow, a move at a time."""
     food0, food1 = _food(s, f)
-    inner0, inner1, outer0, outer1 = f.columns[0, 0], f.columns[0, 1], f.columns[1, 0], f.columns[1, 1]
-    width = np.uint64(r.width)
-    back = _64 - width
     for k in range(1, f.steps[0] + 1):
         if not r.constrictor:
-            freed0, freed1 = _freed(s, f, k)
-            open0, open1 = open0 | freed0, open1 | freed1
+            for n in range(s.num_alive[0]):
+                freed0, freed1 = _freed(s, f, f.order[n], k)
+                open0, open1 = open0 | freed0, open1 | freed1
         changed = _0
         for n in range(s.num_alive[0]):
             i = f.order[n]
             a, b = f.words[i, 0], f.words[i, 1]
-            # Right and left within the row, then a row up and down.
-            new0 = (a << _1 & inner0) | ((a >> _1 | b << _63) & outer0) | a << width | (a >> width | b << back)
-            new1 = ((b << _1 | a >> _63) & inner1) | (b >> _1 & outer1) | (b << width | a >> back) | b >> width
+            new0, new1 = _beside(r, f, a, b)
             new0, new1 = new0 & open0, new1 & open1
             f.words[i, 0], f.words[i, 1] = a | new0, b | new1
             open0, open1 = open0 & ~new0, open1 & ~new1
@@ -46,11 +56,47 @@ def divide_words(s: Boards, r: Rules, f: Territory, viewer: int) -> None:
                 f.food_distance[i] = k
         if changed == 0 and (k > 3 or r.constrictor):
             break
-    for n in range(s.num_alive[0]):
-        i = f.order[n]
-        a, b = f.words[i, 0], f.words[i, 1]
-        f.area[i] = _bits_in(a) + _bits_in(b)
-        f.clean_area[i] = _bits_in(a & f.clean_words[0]) + _bits_in(b & f.clean_words[1])
+
+
+@kernel
+def _spread_two(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.uint64) -> None:
+    """The same for two snakes, whose regions then stay in registers: a duel spends most of its search here."""
+    food0, food1 = _food(s, f)
+    i, j = f.order[0], f.order[1]
+    a0, a1, b0, b1 = f.words[i, 0], f.words[i, 1], f.words[j, 0], f.words[j, 1]
+    eaten_a, eaten_b = NO_FOOD, NO_FOOD
+    for k in range(1, f.steps[0] + 1):
+        if not r.constrictor:
+            freed0, freed1 = _freed(s, f, i, k)
+            more0, more1 = _freed(s, f, j, k)
+            open0, open1 = open0 | freed0 | more0, open1 | freed1 | more1
+        new0, new1 = _beside(r, f, a0, a1)
+        new0, new1 = new0 & open0, new1 & open1
+        a0, a1 = a0 | new0, a1 | new1
+        open0, open1 = open0 & ~new0, open1 & ~new1
+        changed = new0 | new1
+        if new0 & food0 | new1 & food1:
+            eaten_a = min(eaten_a, k)
+        new0, new1 = _beside(r, f, b0, b1)
+        new0, new1 = new0 & open0, new1 & open1
+        b0, b1 = b0 | new0, b1 | new1
+        open0, open1 = open0 & ~new0, open1 & ~new1
+        if new0 & food0 | new1 & food1:
+            eaten_b = min(eaten_b, k)
+        if (changed | new0 | new1) == 0 and (k > 3 or r.constrictor):
+            break
+    f.words[i, 0], f.words[i, 1], f.words[j, 0], f.words[j, 1] = a0, a1, b0, b1
+    f.food_distance[i], f.food_distance[j] = eaten_a, eaten_b
+
+
+@kernel
+def _beside(r: Rules, f: Territory, a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """The cells beside a region: right and left of it within the rows, a row above it and a row below."""
+    width = np.uint64(r.width)
+    back = _64 - width
+    low = (a << _1 & f.columns[0, 0]) | ((a >> _1 | b << _63) & f.columns[1, 0]) | a << width | (a >> width | b << back)
+    high = ((b << _1 | a >> _63) & f.columns[0, 1]) | (b >> _1 & f.columns[1, 1]) | (b << width | a >> back) | b >> width
+    return low, high
 
 
 @kernel
@@ -80,17 +126,13 @@ def _food(s: Boards, f: Territory) -> tuple[np.uint64, np.uint64]:
 
 
 @kernel
-def _freed(s: Boards, f: Territory, k: int) -> tuple[np.uint64, np.uint64]:
-    """The enterable cells that bodies leave with move k. Of entries on one cell the one nearest to the head leaves last."""
-    freed0, freed1 = _0, _0
-    for n in range(s.num_alive[0]):
-        i = f.order[n]
-        entry = s.length[0, i] - k
-        if entry > 0:
-            cell = body_cell(s, 0, i, entry)
-            if cell != body_cell(s, 0, i, entry - 1):
-                freed0, freed1 = freed0 | f.word[cell, 0], freed1 | f.word[cell, 1]
-    return freed0 & f.enterable_words[0], freed1 & f.enterable_words[1]
+def _freed(s: Boards, f: Territory, i: int, k: int) -> tuple[np.uint64, np.uint64]:
+    """The enterable cells that a body leaves with move k. Of entries on one cell the one nearest to the head leaves last."""
+    entry = max(s.length[0, i] - k, 1)
+    cell = body_cell(s, 0, i, entry)
+    # Factors in the place of branches, which the processor couldn't foresee.
+    leaves = np.uint64(k < s.length[0, i]) * np.uint64(cell != body_cell(s, 0, i, entry - 1))
+    return leaves * f.word[cell, 0] & f.enterable_words[0], leaves * f.word[cell, 1] & f.enterable_words[1]
 
 
 @kernel
