@@ -8,17 +8,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agents.tournament.commands import refuse_strangers_rules
-from envs.common.command_line import (
-    Redrawn,
-    add_game_options,
-    add_json,
-    at_least,
-    game_settings,
-    kept_at,
-    make_place_for,
-    print_json,
+from agents.tournament.match_options import (
+    add_match_options,
+    chosen_workers,
+    match_settings,
+    refuse_strangers_rules,
+    tell_own_efforts,
 )
+from envs.common.command_line import Redrawn, at_least, make_place_for, print_json
 from envs.common.errors import ConfigError
 
 SPRT_HELP = """\
@@ -51,23 +48,13 @@ def add_sprt(parser: argparse.ArgumentParser) -> None:
         "--alpha", type=float, default=0.05, help="risk of accepting H1 where elo0 holds (default: %(default)s)"
     )
     parser.add_argument("--beta", type=float, default=0.05, help="risk of accepting H0 where elo1 holds (default: %(default)s)")
-    parser.add_argument("--nodes", type=at_least(1), help="nodes a move, for agents that count them")
-    parser.add_argument("--time", type=float, metavar="MS", help="processor time a move, for agents that search")
-    parser.add_argument("--wall", action="store_true", help="--time is wall time: load decides, and games don't repeat")
     parser.add_argument("--snakes", type=int, default=2, help="2 to 4 a game; one is A, the rest are B (default: %(default)s)")
     parser.add_argument("--opening-turns", type=at_least(0), default=4, help="random turns at the start (default: %(default)s)")
     parser.add_argument("--book", metavar="FILE", help="starts from this file in their place; the test ends with it")
     parser.add_argument("--write-book", metavar="FILE", help="write this test's openings, for --games games, and end")
     parser.add_argument("--games", type=at_least(2), help="stop undecided after so many in all (default: never)")
-    parser.add_argument("--jobs", type=at_least(1), help="games at the same time (default: as many as cores)")
-    parser.add_argument("--per-server", type=at_least(1), default=1, help="of those, at one server (default: %(default)s)")
-    parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds for a URL's move (default: %(default)s)")
-    parser.add_argument("--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn")
-    parser.add_argument("--store", default=kept_at("sprt.db"), metavar="FILE", help="SQLite file (default: %(default)s)")
     parser.add_argument("--report", metavar="FILE", help="HTML page (default: the store's name with .html)")
-    parser.add_argument("--trust", action="store_true", help="execute files of rules that a store of another machine names")
-    add_json(parser)
-    add_game_options(parser)
+    add_match_options(parser, store="sprt.db", jobs=None)
 
 
 def run_sprt(options: argparse.Namespace) -> int:
@@ -76,7 +63,6 @@ def run_sprt(options: argparse.Namespace) -> int:
     from agents.sprt.play import play_sprt
     from agents.sprt.settings import Sprt
     from agents.tournament.store import Store
-    from envs.common.cores import usable_cores
 
     if not options.players and not Path(options.store).is_file():
         raise ConfigError(f"there is no {options.store} to go on with, and nobody to begin with. Name two players")
@@ -87,12 +73,14 @@ def run_sprt(options: argparse.Namespace) -> int:
         test = _test(store, options)
         store.games()  # a damaged file is told before anything else
         print(f"the test is kept in {options.store}", file=sys.stderr)
-        with _Live() as live:
+        tell_own_efforts(test)
+        with _Live() as live, chosen_workers(options) as (workers, jobs):
             progress = play_sprt(
                 test,
                 store,
-                concurrency=options.jobs or usable_cores(),
+                concurrency=jobs,
                 per_server=options.per_server,
+                workers=workers,
                 max_games=options.games,
                 on_game=live,
             )
@@ -121,22 +109,12 @@ def _asked_for(options: argparse.Namespace) -> Any:
     from agents.sprt.statistics import Hypotheses
     from agents.tournament.settings import Player
 
-    if options.wall and options.time is None:
-        raise ConfigError("--wall says what --time is; say how long: --time MS --wall")
     test = Sprt(
         players=tuple(map(Player.parse, options.players)),
         hypotheses=Hypotheses(elo0=options.elo0, elo1=options.elo1, alpha=options.alpha, beta=options.beta),
         seats=options.snakes,
-        nodes=options.nodes,
-        cpu_ms=None if options.wall else options.time,
-        tell_deadline=options.wall,
-        timeout_ms=round(options.time) if options.wall else options.timeout,
         opening_turns=options.opening_turns,
-        width=options.width,
-        height=options.height,
-        settings=game_settings(options),
-        seed=options.seed,
-        max_turns=options.max_turns,
+        **match_settings(options),
     )
     return replace(test, book=read_book(Path(options.book), test)) if options.book else test
 

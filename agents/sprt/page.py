@@ -8,20 +8,11 @@ import numpy as np
 
 from agents.pages import Chart, Line, chart_grid, fold, html_page, lead, note, section, table
 from agents.sprt.play import Progress, points
-from agents.sprt.settings import FIRST, SECOND, Sprt
+from agents.sprt.settings import FIRST, SECOND
 from agents.sprt.statistics import Estimate, possible_scores
 from envs.common.command_line import write_whole
 
 _MOST_GAMES = 1000
-
-
-def effort_in_words(test: Sprt) -> str:
-    """How much the players may think."""
-    if test.nodes is not None:
-        return f"{test.nodes} nodes per move"
-    if test.cpu_ms is not None:
-        return f"{test.cpu_ms:g} ms of processor time per move"
-    return f"{test.timeout_ms} ms of wall time per move" if test.tell_deadline else "each agent's own effort"
 
 
 def verdict_in_words(progress: Progress) -> str:
@@ -55,7 +46,7 @@ def _page(progress: Progress) -> str:
     start = f"{len(t.book)} openings of a book" if t.book else f"{t.opening_turns} random turns"
     what = (
         f"{' against '.join(t.names)}, {t.seats} snakes per game, {t.width}×{t.height}, ruleset {t.settings.ruleset}, map"
-        f" {t.settings.map}, seed {t.seed}, {effort_in_words(t)}, openings: {start}"
+        f" {t.settings.map}, seed {t.seed}, {t.effort_in_words}, openings: {start}"
     )
     sections = [
         lead("Sequential test", what),

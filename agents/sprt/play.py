@@ -21,9 +21,11 @@ from agents.sprt.statistics import (
     possible_scores,
     strength,
 )
-from agents.tournament.play import Fixture, play_side_by_side, seat_players, warm_up
+from agents.tournament.game import Fixture, check_urls
+from agents.tournament.play import play_side_by_side
 from agents.tournament.settings import Game
 from agents.tournament.store import Store
+from agents.tournament.workers import InThreads, MakeWorkers
 
 _FEW_BLOCKS = 20
 """With fewer, what they say of the players' strengths is no ground for telling how long the test will take."""
@@ -120,7 +122,12 @@ class Progress:
                 if number or t.seats == 2
             },
             **(asdict(found) if found else {"score": None, "elo": None, "normalised_elo": None}),
-            "effort": {"nodes": t.nodes, "cpu_ms": t.cpu_ms, "wall_ms": t.timeout_ms if t.tell_deadline else None},
+            "effort": {
+                "nodes": t.nodes,
+                "cpu_ms": t.cpu_ms,
+                "wall_ms": t.timeout_ms if t.tell_deadline else None,
+                "own": t.own_efforts,
+            },
             "spent": [self.spent(player) for player in (FIRST, SECOND)],
         }
 
@@ -140,21 +147,22 @@ def play_sprt(
     *,
     concurrency: int = 1,
     per_server: int = 1,
+    workers: MakeWorkers = InThreads,
     max_games: int | None = None,
     on_game: Callable[[Progress], None] | None = None,
 ) -> Progress:
     """Play until the test decides, the book ends, or `max_games` are played in all (whole blocks); what is in the store counts.
 
-    `concurrency`: games at the same time; `per_server`: of those, with snakes behind one host and port. A snake behind a URL
-    that fails repeats its last move, as in tournaments. Raises what `agents.make` raises, and `SnakeUnreachableError`.
+    `concurrency`: games at the same time; `per_server`: of those, with snakes behind one host and port; `workers`: where they
+    are played (`agents.tournament.workers`), which changes nothing but the time that it takes. A snake behind a URL that fails
+    repeats its last move, as in tournaments. Raises what `agents.make` raises, and `SnakeUnreachableError`.
     """
     store.begin(test)
     progress = Progress(test, store.games())
     fixtures = _fixtures(test, progress, max_games)
     if progress.verdict is not None:
         return progress
-    seated = seat_players(test.players, timeout_ms=test.timeout_ms, options=test.effort)
-    warm_up(test, seated)
+    check_urls(test)
 
     def keep(game: Game) -> bool:
         store.add(game)
@@ -165,7 +173,8 @@ def play_sprt(
 
     # All games have the same players, so none could be played in the place of one whose server is busy.
     together = min(concurrency, per_server) if any(player.is_remote for player in test.players) else concurrency
-    play_side_by_side(test, fixtures, seated, keep, concurrency=together, per_server=per_server)
+    with workers(test, together) as places:
+        play_side_by_side(test, fixtures, keep, places, per_server=per_server)
     return progress
 
 

@@ -57,10 +57,6 @@ class Sprt(Match):
     kind = "sprt"
 
     hypotheses: Hypotheses = field(default_factory=Hypotheses)
-    nodes: int | None = None
-    """Nodes per move, for agents that count them; others keep an effort of their own."""
-    cpu_ms: float | None = None
-    """Milliseconds of processor time per move, measured on the agent's thread, for agents that can be limited so."""
     opening_turns: int = 4
     """Random turns from the official start, 0 to 40, that nobody has lost by; not for a book."""
     book: tuple[Opening, ...] = ()
@@ -73,17 +69,9 @@ class Sprt(Match):
             raise ConfigError(f"snakes is {self.seats}; it must be from 2 to {MAX_SEATS}")
         if not 0 <= self.opening_turns <= MAX_OPENING_TURNS:
             raise ConfigError(f"opening_turns is {self.opening_turns}; it must be from 0 to {MAX_OPENING_TURNS}")
-        given = [name for name in ("nodes", "cpu_ms", "tell_deadline") if getattr(self, name)]
-        if len(given) > 1:
-            raise ConfigError("effort is limited in one way: by nodes, by processor time, or by wall time")
         if any(len(turn) != self.seats for opening in self.book for turn in opening.moves):
             raise ConfigError(f"the book's openings aren't for {self.seats} snakes")
         super().__post_init__()
-
-    @property
-    def effort(self) -> dict[str, int | float]:
-        """Options of the agents."""
-        return {name: value for name in ("nodes", "cpu_ms") if (value := getattr(self, name)) is not None}
 
     def group(self, rotation: int) -> tuple[int, ...]:
         """Players in slot order of a block's game."""

@@ -10,18 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from envs.common.command_line import (
-    Redrawn,
-    add_game_options,
-    add_json,
-    at_least,
-    columns,
-    game_settings,
-    kept_at,
-    make_place_for,
-    print_json,
-    wants_color,
+from agents.tournament.match_options import (
+    add_match_options,
+    chosen_workers,
+    match_settings,
+    refuse_strangers_rules,
+    tell_own_efforts,
 )
+from envs.common.command_line import Redrawn, at_least, columns, make_place_for, print_json, wants_color
 from envs.common.errors import ConfigError
 
 TOURNAMENT_HELP = """\
@@ -44,20 +40,13 @@ def add_tournament(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seats", type=int, default=2, help="snakes a game, 2 to 8 (default: %(default)s)")
     parser.add_argument("--rounds", type=at_least(1), help="how many (default: 1; swiss: 5, ladder: as many as players)")
     parser.add_argument("--games", type=at_least(1), default=2, help="games a group in a round (default: %(default)s)")
-    parser.add_argument("--store", default=kept_at("tournament.db"), metavar="FILE", help="SQLite file (default: %(default)s)")
     parser.add_argument("--report", metavar="FILE", help="write an HTML page")
     parser.add_argument("--replays", type=at_least(0), default=10, help="moving pictures beside it (default: %(default)s)")
-    parser.add_argument("--jobs", type=at_least(1), default=1, help="games at the same time (default: %(default)s)")
-    parser.add_argument("--per-server", type=at_least(1), default=1, help="of those, at one server (default: %(default)s)")
-    parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds for a move (default: %(default)s)")
-    think = "agents here think until the time-out, too, and games no longer repeat with the seed"
+    think = "agents here think until the time-out, too, and games no longer repeat with the seed: --time TIMEOUT --wall"
     parser.add_argument("--think", action="store_true", help=think)
-    parser.add_argument("--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn")
     parser.add_argument("--replay", metavar="ROUND/NUMBER", help="show a game of the store, or write it to --out")
     parser.add_argument("--out", metavar="FILE", help="with --replay: .jsonl, .gif, .svg or .mp4")
-    parser.add_argument("--trust", action="store_true", help="execute files of rules that a store of another machine names")
-    add_json(parser)
-    add_game_options(parser)
+    add_match_options(parser, store="tournament.db", jobs=1)
 
 
 def run_tournament(options: argparse.Namespace) -> int:
@@ -79,8 +68,11 @@ def run_tournament(options: argparse.Namespace) -> int:
         tournament = _tournament(store, options)
         store.games()  # a damaged file is told before anything else
         print(f"the tournament is kept in {options.store}", file=sys.stderr)
-        with _Live(tournament) as live:
-            games = play_tournament(tournament, store, concurrency=options.jobs, per_server=options.per_server, on_game=live)
+        tell_own_efforts(tournament)
+        with _Live(tournament) as live, chosen_workers(options) as (workers, jobs):
+            games = play_tournament(
+                tournament, store, concurrency=jobs, per_server=options.per_server, workers=workers, on_game=live
+            )
     rows = standings(tournament, games)
     print_json([asdict(row) for row in rows]) if options.json else print(table(rows))
     if options.report:
@@ -101,6 +93,7 @@ def _tournament(store: Any, options: argparse.Namespace) -> Any:
         refuse_strangers_rules(store, kept, options)
         return kept if options.rounds is None else replace(kept, rounds=options.rounds)
     players = tuple(map(Player.parse, options.players))
+    settings = match_settings(options)
     rounds = options.rounds or {"swiss": 5, "ladder": len(players)}.get(options.form, 1)
     return Tournament(
         players=players,
@@ -108,30 +101,14 @@ def _tournament(store: Any, options: argparse.Namespace) -> Any:
         seats=options.seats,
         rounds=rounds,
         games=options.games,
-        width=options.width,
-        height=options.height,
-        settings=game_settings(options),
-        seed=options.seed,
-        timeout_ms=options.timeout,
-        tell_deadline=options.think,
-        max_turns=options.max_turns,
+        **{**settings, "tell_deadline": options.think or settings["tell_deadline"]},
     )
-
-
-def refuse_strangers_rules(store: Any, kept: Any, options: argparse.Namespace) -> None:
-    """Who names a player on the command line means it; one that a file names may be anything."""
-    rules = [player.spec for player in kept.players if player.runs_code]
-    if rules and not options.trust and not store.is_own():
-        raise ConfigError(
-            f"{options.store} was not made on this machine, and its player {rules[0]!r} is a file of rules, which would be "
-            "executed. If you trust it, or made the store yourself with an older procsnake, add --trust"
-        )
 
 
 def _replay(store: Any, options: argparse.Namespace) -> int:
     import tempfile
 
-    from agents.tournament.play import record
+    from agents.tournament.game import record
     from envs.battlesnake.render.animation import save_animation
     from envs.battlesnake.render.ansi import draw_board
     from envs.common.command_line import draw_all

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.pages import Intervals, chart_grid, columns, fold, html_page, lead, moving_picture, note, section, table
-from agents.tournament.play import record
+from agents.tournament.game import record
 from agents.tournament.settings import Game, Tournament
 from agents.tournament.standings import Standing, cross_table, standings
 from envs.battlesnake.render.animation import save_animation
@@ -53,7 +53,7 @@ def _page(tournament: Tournament, rows: Sequence[Standing], games: Sequence[Game
     what = (
         f"{len(games)} games, {t.form}, {t.seats} snakes per game, {t.width}×{t.height}, ruleset {t.settings.ruleset}, map"
         f" {t.settings.map}, seed {t.seed}, time-out {t.timeout_ms} ms"
-        + (", agents think until the time-out" if t.tell_deadline else ", agents take a fixed effort")
+        f", {t.effort_in_words}"
     )
     latencies = [(r.name, f"{r.latency_ms:.2f}", f"{r.slowest_ms:.1f}", str(r.failures), r.failure) for r in rows]
     links = "".join(

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
 
+from agents.effort import Effort
 from agents.registry import split_name, split_options
 from envs.battlesnake.maps import check_game
 from envs.battlesnake.settings import Settings
@@ -72,6 +73,10 @@ class Match:
     """Local agents think until the time-out instead of by a fixed effort. Then the same seed doesn't give the same games."""
     max_turns: int = 5000
     """A game that isn't over by then is a draw of the living snakes."""
+    nodes: int | None = None
+    """Nodes per move, for agents that count them; others keep an effort of their own."""
+    cpu_ms: float | None = None
+    """Milliseconds of processor time per move, measured on the agent's thread, for agents that can be limited so."""
 
     def __post_init__(self) -> None:
         names = self.names
@@ -83,11 +88,36 @@ class Match:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if not 0 <= self.seed < 1 << 63:
             raise ConfigError(f"seed is {self.seed}; it must be from 0 to 2**63 - 1")
+        if self.effort.options and self.tell_deadline:
+            raise ConfigError("effort is limited in one way: by nodes, by processor time, or by wall time")
         check_game(self.settings, width=self.width, height=self.height, num_snakes=self.seats)
 
     @property
     def names(self) -> list[str]:
         return [player.name for player in self.players]
+
+    @property
+    def effort(self) -> Effort:
+        """What agents may spend on a move."""
+        return Effort(nodes=self.nodes, cpu_ms=self.cpu_ms)
+
+    @property
+    def own_efforts(self) -> list[str]:
+        """The players whom a limit that is given doesn't reach, as it never reaches a URL: they keep an effort of their own."""
+        return [player.name for player in self.players if self.effort.options and not self.effort.reaches(player.spec)]
+
+    @property
+    def effort_in_words(self) -> str:
+        """What agents may spend on a move, and who keeps an effort of its own."""
+        if self.tell_deadline:
+            return f"{self.timeout_ms} ms of wall time per move"
+        return f"{self.effort} ({told})" if (told := self.own_efforts_in_words) else str(self.effort)
+
+    @property
+    def own_efforts_in_words(self) -> str:
+        """A sentence on `own_efforts`; "" if there are none."""
+        own = self.own_efforts
+        return f"{', '.join(own)} {'keeps its' if len(own) == 1 else 'keep their'} own effort, not {self.effort}" if own else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values from which `from_dict` makes an equal tournament."""

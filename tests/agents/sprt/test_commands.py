@@ -8,7 +8,7 @@ import pytest
 
 from procsnake import main
 
-SMALL = ["--width", "7", "--height", "7", "--max-turns", "100", "--elo1", "60", "--jobs", "2"]
+SMALL = ["--width", "7", "--height", "7", "--max-turns", "100", "--elo1", "60", "--jobs", "1"]
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +45,13 @@ def test_a_book_is_written_and_played_to_its_end(folder, capsys):
     assert len((folder / "book.jsonl").read_text().splitlines()) == 4
     assert main(["sprt", "flood", "twin=flood", *SMALL, "--book", "book.jsonl", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["games"] == 6
+
+
+def test_whom_the_effort_does_not_reach_is_said(capsys):
+    assert main(["sprt", "alphabeta", "flood", *SMALL, "--games", "2", "--nodes", "20", "--json"]) == 0
+    told = capsys.readouterr()
+    assert "note: flood keeps its own effort, not 20 nodes per move" in told.err
+    assert json.loads(told.out)["effort"] == {"nodes": 20, "cpu_ms": None, "wall_ms": None, "own": ["flood"]}
 
 
 @pytest.mark.parametrize(

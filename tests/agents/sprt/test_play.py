@@ -16,7 +16,7 @@ import pytest
 from agents.sprt.openings import opening
 from agents.sprt.play import Progress, play_sprt, points
 from agents.sprt.settings import Opening, Sprt
-from agents.tournament.play import record
+from agents.tournament.game import record
 from agents.tournament.settings import Tournament
 from agents.tournament.store import Store, StoreError
 from envs.battlesnake.games import play_turn, start_games
@@ -172,7 +172,7 @@ def test_a_test_ends_with_its_book(tmp_path):
 
 def test_effort_reaches_the_agents_that_know_it(tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr("agents.tournament.play.make", lambda spec, **options: made.append((spec, options)) or _Stop.now())
+    monkeypatch.setattr("agents.effort.make", lambda spec, **options: made.append((spec, options)) or _Stop.now())
     with Store(tmp_path / "t.db", Sprt) as store, pytest.raises(_Stop):
         play_sprt(small("alphabeta?near=3", "flood", nodes=70), store)
     assert made == [("alphabeta?near=3", {"nodes": 70})]

@@ -18,7 +18,8 @@ import pytest
 from agents.agent import Agent
 from agents.evaluation.referee import SnakeUnreachableError
 from agents.registry import make, register
-from agents.tournament.play import Fixture, play_game, play_tournament, record
+from agents.tournament.game import Fixture, play_game, record
+from agents.tournament.play import play_tournament
 from agents.tournament.report import write_report
 from agents.tournament.settings import Tournament
 from agents.tournament.standings import standings, table

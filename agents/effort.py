@@ -1,0 +1,75 @@
+"""What an agent may spend on a move: the one place where tournaments, tests, evaluations and matches settle it."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+from agents.agent import Agent
+from agents.registry import make, options_of, split_options
+from envs.common.command_line import at_least
+from envs.common.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """Limits of an agent per move, of which at most one is given. Without one an agent keeps an effort of its own.
+
+    Raises `ConfigError` for two limits.
+    """
+
+    nodes: int | None = None
+    """Nodes per move, for agents that count them."""
+    cpu_ms: float | None = None
+    """Milliseconds of processor time per move, measured on the agent's thread, for agents that can be limited so."""
+
+    def __post_init__(self) -> None:
+        if len(self.options) > 1:
+            raise ConfigError("effort is limited in one way: by nodes, by processor time, or by wall time")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of agents that set it; empty without a limit."""
+        limits = {"nodes": self.nodes, "cpu_ms": self.cpu_ms}
+        return {name: value for name, value in limits.items() if value is not None}
+
+    def reaches(self, spec: str) -> bool:
+        """Whether it limits this player. It doesn't limit URLs, agents without such an option, and who brings a limit along."""
+        if "://" in spec:
+            return False
+        _, own = split_options(spec)
+        return self.options.keys() <= options_of(spec) and not {"nodes", "cpu_ms"} & own.keys()
+
+    def make(self, spec: str) -> Agent:
+        """Make an agent, at this effort if it reaches it. Raises what `agents.make` raises."""
+        return make(spec, **(self.options if self.reaches(spec) else {}))
+
+    def __str__(self) -> str:
+        if self.nodes is not None:
+            return f"{self.nodes} nodes per move"
+        if self.cpu_ms is not None:
+            return f"{self.cpu_ms:g} ms of processor time per move"
+        return "each agent's own effort"
+
+
+def add_effort(parser: argparse.ArgumentParser, *, wall: bool = True) -> None:
+    """Add the options that limit what agents spend on a move."""
+    parser.add_argument("--nodes", type=at_least(1), help="nodes a move, for agents that count them")
+    time = "processor time a move, for agents that search"
+    parser.add_argument("--time", "--cpu-ms", type=float, metavar="MS", help=time)
+    if wall:
+        parser.add_argument("--wall", action="store_true", help="--time is wall time: load decides, and games don't repeat")
+
+
+def effort_of(options: argparse.Namespace) -> Effort:
+    """The effort that the options of `add_effort` describe; that of wall time is the time-out's affair.
+
+    Raises `ConfigError` for options that don't go together.
+    """
+    wall = getattr(options, "wall", False)
+    if wall and options.time is None:
+        raise ConfigError("--wall says what --time is; say how long: --time MS --wall")
+    if wall and options.nodes is not None:
+        raise ConfigError("effort is limited in one way: by nodes, by processor time, or by wall time")
+    return Effort(nodes=options.nodes, cpu_ms=None if wall else options.time)

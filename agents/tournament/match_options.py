@@ -1,0 +1,74 @@
+"""The options that `procsnake tournament` and `procsnake sprt` share: who may think how long, and where games are played."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from agents.effort import add_effort, effort_of
+from envs.common.command_line import add_game_options, add_json, at_least, game_settings, kept_at
+from envs.common.cores import usable_cores
+from envs.common.errors import ConfigError
+
+if TYPE_CHECKING:
+    from agents.tournament.settings import Match
+    from agents.tournament.store import Store
+    from agents.tournament.workers import MakeWorkers
+
+
+def add_match_options(parser: argparse.ArgumentParser, *, store: str, jobs: int | None) -> None:
+    """Add them. `store` is the default file's name, `jobs` the default number of games at the same time; None: all cores."""
+    add_effort(parser)
+    parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds for a URL's move (default: %(default)s)")
+    default = "%(default)s" if jobs else "as many as cores, or the cluster's CPUs"
+    parser.add_argument("--jobs", type=at_least(1), default=jobs, help=f"games at the same time (default: {default})")
+    parser.add_argument("--per-server", type=at_least(1), default=1, help="of those, at one server (default: %(default)s)")
+    parser.add_argument("--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn")
+    parser.add_argument("--store", default=kept_at(store), metavar="FILE", help="SQLite file (default: %(default)s)")
+    parser.add_argument("--trust", action="store_true", help="execute files of rules that a store of another machine names")
+    add_json(parser)
+    add_game_options(parser)
+
+
+def match_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings of a `Match` that these options describe. Raises `ConfigError` for options that don't go together."""
+    effort = effort_of(options)
+    return {
+        "nodes": effort.nodes,
+        "cpu_ms": effort.cpu_ms,
+        "tell_deadline": options.wall,
+        "timeout_ms": round(options.time) if options.wall else options.timeout,
+        "width": options.width,
+        "height": options.height,
+        "settings": game_settings(options),
+        "seed": options.seed,
+        "max_turns": options.max_turns,
+    }
+
+
+def tell_own_efforts(match: Match) -> None:
+    """Say on stderr whom the effort that was asked for doesn't reach."""
+    if told := match.own_efforts_in_words:
+        print(f"note: {told}", file=sys.stderr)
+
+
+def refuse_strangers_rules(store: Store[Any], kept: Match, options: argparse.Namespace) -> None:
+    """Who names a player on the command line means it; one that a file names may be anything."""
+    rules = [player.spec for player in kept.players if player.runs_code]
+    if rules and not options.trust and not store.is_own():
+        raise ConfigError(
+            f"{options.store} was not made on this machine, and its player {rules[0]!r} is a file of rules, which would be "
+            "executed. If you trust it, or made the store yourself with an older procsnake, add --trust"
+        )
+
+
+@contextmanager
+def chosen_workers(options: argparse.Namespace) -> Iterator[tuple[MakeWorkers, int]]:
+    """Where the games are played, and how many at the same time."""
+    from agents.tournament.workers import InProcesses, InThreads
+
+    jobs = options.jobs or usable_cores()
+    yield (InThreads if jobs == 1 else InProcesses), jobs

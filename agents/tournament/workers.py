@@ -1,0 +1,211 @@
+"""Where the games of a match are played: in threads of this process, or in processes of their own.
+
+Searches release Python's lock while they think, but the referee, and agents written in Python, hold it. So threads are good for
+one game, and processes for several. Only the caller writes to a store: a fixture goes out, a game comes back.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import signal
+import sys
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from typing import TypeVar
+
+from agents.tournament.game import BrokenOffError, Fixture, play_game, ready_players
+from agents.tournament.settings import Game, Match
+from envs.common.errors import ProcsnakeError
+
+W = TypeVar("W", bound="GameWorkers")
+_MOST_TRIES = 3
+"""A game whose worker dies each time is not the worker's bad luck."""
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+class WorkerLostError(ProcsnakeError):
+    """The process or the machine that played a game has died."""
+
+
+class WorkerError(ProcsnakeError):
+    """An agent raised something in a worker that can't be sent to this process. The message has its type and its text."""
+
+
+class GameWorkers(ABC):
+    """Plays games of a match, up to `count` at the same time. A context manager; games under way at its end are broken off.
+
+    If a worker is lost, its game is played anew, and `say` is told. Since a game is a function of its fixture, nothing but
+    time is lost by it.
+    """
+
+    def __init__(self, match: Match, count: int, say: Callable[[str], None] | None = None) -> None:
+        self.match, self.count = match, count
+        self._say = say or _say_on_stderr
+
+    def __enter__(self: W) -> W:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def play(self, fixture: Fixture) -> Game:
+        """Play a game; up to `count` threads may wait for one at the same time.
+
+        Raises what the agents raise, `WorkerLostError` if the game's workers are lost again and again, and `BrokenOffError`
+        after `stop`.
+        """
+        for left in reversed(range(_MOST_TRIES)):
+            try:
+                return self._play_once(fixture)
+            except WorkerLostError as error:
+                if not left:
+                    raise
+                self._say(f"{error}; game {fixture.round}/{fixture.number} is played anew")
+        raise AssertionError("the last try returns or raises")
+
+    @abstractmethod
+    def _play_once(self, fixture: Fixture) -> Game:
+        """As `play`. Raises `WorkerLostError` as soon as the game's worker is lost."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Break off the games under way; none can be played afterwards."""
+
+
+MakeWorkers = Callable[[Match, int], GameWorkers]
+"""Makes the workers of a match, for so many games at the same time. Raises what `agents.make` raises."""
+
+
+class InThreads(GameWorkers):
+    """Plays in threads of this process. Agents that only this process knows can play."""
+
+    def __init__(self, match: Match, count: int) -> None:
+        super().__init__(match, count)
+        self._seated, self._stop = ready_players(match), threading.Event()
+
+    def _play_once(self, fixture: Fixture) -> Game:
+        return play_game(self.match, fixture, self._seated, self._stop)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+
+class InProcesses(GameWorkers):
+    """Plays in processes of their own, each of which makes the players itself. They are started when they are needed."""
+
+    def __init__(self, match: Match, count: int, say: Callable[[str], None] | None = None) -> None:
+        super().__init__(match, count, say)
+        # Here first: what can't be made is told in this process, and the workers find everything compiled.
+        ready_players(match)
+        self._lock, self._stopped = threading.Lock(), False
+        self._idle: list[_Worker] = []
+        self._all: set[_Worker] = set()
+
+    def _play_once(self, fixture: Fixture) -> Game:
+        worker = self._borrow()
+        try:
+            answer = worker.play(fixture)
+        except (EOFError, OSError) as error:
+            self._bury(worker)
+            if self._stopped:
+                raise BrokenOffError("its worker was stopped") from error
+            raise WorkerLostError(f"a worker process died ({worker.fate()})") from error
+        with self._lock:
+            self._idle.append(worker)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _borrow(self) -> _Worker:
+        with self._lock:
+            if self._stopped:
+                raise BrokenOffError("the workers were stopped")
+            if self._idle:
+                return self._idle.pop()
+            worker = _Worker(self.match)
+            self._all.add(worker)
+            return worker
+
+    def _bury(self, worker: _Worker) -> None:
+        with self._lock:
+            self._all.discard(worker)
+        worker.kill()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            workers = list(self._all)
+        # What a killed worker was about to say comes to its thread as the end of the pipe.
+        for worker in workers:
+            worker.kill()
+
+
+class _Worker:
+    """This process's end of a worker."""
+
+    def __init__(self, match: Match) -> None:
+        self._pipe, theirs = _SPAWN.Pipe()
+        self._process = _SPAWN.Process(target=_serve, args=(theirs, match), daemon=True)
+        with _deaf_to_ctrl_c():
+            self._process.start()
+        theirs.close()
+
+    def play(self, fixture: Fixture) -> Game | Exception:
+        """The game, or what was raised. Raises `EOFError` or `OSError` if the process dies."""
+        self._pipe.send(fixture)
+        answer: Game | Exception = self._pipe.recv()
+        return answer
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+    def fate(self) -> str:
+        """How it ended, in words."""
+        code = self._process.exitcode
+        return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+
+def _serve(pipe: Connection, match: Match) -> None:
+    """A worker's life: it ends with its parent."""
+    seated = None
+    with suppress(EOFError, OSError):
+        while True:
+            fixture = pipe.recv()
+            try:
+                seated = seated or ready_players(match)
+                pipe.send(play_game(match, fixture, seated))
+            except (EOFError, OSError):
+                raise
+            except Exception as error:
+                pipe.send(portable(error))
+
+
+def portable(error: Exception) -> Exception:
+    """The error, if another process can be told of it; else one with its type and text."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return WorkerError(f"{type(error).__name__}: {error}")
+    return error
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes that are started meanwhile never get Ctrl-C, which a terminal sends to them as well: their parent ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _say_on_stderr(text: str) -> None:
+    print(f"procsnake: {text}", file=sys.stderr, flush=True)

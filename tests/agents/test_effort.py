@@ -1,0 +1,73 @@
+"""Effort: one limit, whom it reaches, and how it is asked for."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+import agents
+from agents.effort import Effort, add_effort, effort_of
+from envs.battlesnake.games import start_games
+from envs.battlesnake.state import State
+from envs.common.errors import ConfigError, UnknownNameError
+
+
+def asked(*words):
+    parser = argparse.ArgumentParser()
+    add_effort(parser)
+    return effort_of(parser.parse_args(words))
+
+
+def test_it_is_asked_for_in_one_vocabulary():
+    assert asked() == Effort()
+    assert asked("--nodes", "70") == Effort(nodes=70)
+    assert asked("--time", "2.5") == asked("--cpu-ms", "2.5") == Effort(cpu_ms=2.5)
+    assert asked("--time", "50", "--wall") == Effort()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--wall",), "how long"),
+        (("--nodes", "5", "--time", "5"), "one way"),
+        (("--nodes", "5", "--time", "5", "--wall"), "one way"),
+    ],
+)
+def test_two_limits_and_half_a_limit_are_refused(words, told):
+    with pytest.raises(ConfigError, match=told):
+        asked(*words)
+
+
+def test_a_search_spends_as_many_nodes_as_it_is_given():
+    board = State(1, width=11, height=11, num_snakes=2)
+    board.seed(0)
+    start_games(board)
+    spent = [Effort(nodes=nodes).make("alphabeta").act(board, 0).note["nodes"] for nodes in (300, 3000)]
+    assert 300 <= spent[0] < 1000 < 3000 <= spent[1]
+
+
+@pytest.mark.parametrize(
+    ("spec", "reached"),
+    [
+        ("alphabeta", True),
+        ("alphabeta?near=3", True),
+        ("alphabeta?nodes=9", False),
+        ("alphabeta?cpu_ms=9", False),
+        ("flood", False),
+        ("http://127.0.0.1:8000/?nodes", False),
+    ],
+)
+def test_it_reaches_whom_it_can_limit_and_who_brings_no_limit_along(spec, reached):
+    assert Effort(nodes=70).reaches(spec) is reached
+
+
+def test_a_limit_in_the_name_is_the_only_one():
+    agent = Effort(nodes=70).make("alphabeta?cpu_ms=9")
+    assert isinstance(agent, agents.search.alphabeta.AlphaBeta)
+    assert (agent.nodes, agent.cpu_ms) == (None, 9)
+
+
+def test_what_it_cannot_make_is_said():
+    with pytest.raises(UnknownNameError, match="alphabeta"):
+        Effort(nodes=70).make("alphabetta")
