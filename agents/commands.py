@@ -68,12 +68,12 @@ def add_commands(command: Commands) -> None:
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("agents", nargs="+", metavar="agent", help="who is measured; Procgen: several runs do as well")
+    parser.add_argument("agents", nargs="+", metavar="agent", help="who is measured; for Procgen also several runs")
     parser.add_argument(
         "--against", help="one opponent for all other seats (default: each built-in one, by threes and in duels)"
     )
-    parser.add_argument("--num-snakes", type=at_least(2), default=4, help="snakes a game (default: %(default)s)")
-    parser.add_argument("--games", type=at_least(1), default=200, help="games a match-up (default: %(default)s)")
+    parser.add_argument("--num-snakes", type=at_least(2), default=4, help="snakes per game (default: %(default)s)")
+    parser.add_argument("--games", type=at_least(1), default=200, help="games per match-up (default: %(default)s)")
     add_json(parser)
     parser.add_argument(
         "--levels", help="Procgen: train, test, levels as start:num, or several with commas, beside the random agent"

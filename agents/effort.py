@@ -55,11 +55,11 @@ class Effort:
 
 def add_effort(parser: argparse.ArgumentParser, *, wall: bool = True) -> None:
     """Add the options that limit what agents spend on a move."""
-    parser.add_argument("--nodes", type=at_least(1), help="nodes a move, for agents that count them")
-    time = "processor time a move, for agents that search"
+    parser.add_argument("--nodes", type=at_least(1), help="nodes per move, for agents that count them")
+    time = "processor time per move, for agents that search"
     parser.add_argument("--time", "--cpu-ms", type=float, metavar="MS", help=time)
     if wall:
-        parser.add_argument("--wall", action="store_true", help="--time is wall time: load decides, and games don't repeat")
+        parser.add_argument("--wall", action="store_true", help="--time is wall time: load counts, and games don't repeat")
 
 
 def effort_of(options: argparse.Namespace) -> Effort:

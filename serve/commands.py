@@ -105,11 +105,11 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="requests per second that one address may send to each of the --workers (default: no limit)",
     )
-    think = "milliseconds that one call may think at most, whatever a game's time-out is (default: %(default)s)"
+    think = "the most milliseconds that one call may think, whatever a game's time-out is (default: %(default)s)"
     parser.add_argument("--max-think-ms", type=at_least(100), default=1000, metavar="MS", help=think)
-    token = "whoever has it may watch games and read metrics from elsewhere (default: PROCSNAKE_TOKEN)"
+    token = "token; token; whoever has it may watch games and read metrics from elsewhere (default: PROCSNAKE_TOKEN)"
     _add_secret(parser, "viewer-token", "PROCSNAKE_TOKEN", "TOKEN", token)
-    parser.add_argument("--log-json", action="store_true", help="log as JSON, one object per line (default: as text for people)")
+    parser.add_argument("--log-json", action="store_true", help="log as JSON, one object per line (default: as text)")
     parser.add_argument("--no-games", action="store_true", help="keep no games and show none")
     parser.add_argument("--keep-days", type=at_least(1), default=30, help="days to keep games (default: %(default)s)")
     parser.add_argument("--keep-mib", type=at_least(1), default=1024, help="MiB of games to keep (default: %(default)s)")

@@ -99,7 +99,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", type=at_least(1), help="short for --set tune.trials=…")
     parser.add_argument("--concurrent", type=at_least(1), help="trials at the same time: short for --set tune.concurrent=…")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
-    parser.add_argument("--minutes", type=float, help="minutes a trial: short for --set budget.max_minutes=…")
+    parser.add_argument("--minutes", type=float, help="minutes per trial: short for --set budget.max_minutes=…")
     parser.add_argument("--runs", default="runs", help="where the search's folder is made (default: %(default)s)")
 
 

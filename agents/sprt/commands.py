@@ -41,18 +41,18 @@ _BOOK_GAMES = 1000
 
 def add_sprt(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
-    parser.add_argument("players", nargs="*", metavar="PLAYER", help="A and B; nobody: go on with the store's")
+    parser.add_argument("players", nargs="*", metavar="PLAYER", help="A and B (default: the store's players)")
     parser.add_argument("--elo0", type=float, default=0.0, help="normalised Elo of A over B under H0 (default: %(default)s)")
     parser.add_argument("--elo1", type=float, default=10.0, help="the same under H1 (default: %(default)s)")
     parser.add_argument(
         "--alpha", type=float, default=0.05, help="risk of accepting H1 where elo0 holds (default: %(default)s)"
     )
     parser.add_argument("--beta", type=float, default=0.05, help="risk of accepting H0 where elo1 holds (default: %(default)s)")
-    parser.add_argument("--snakes", type=int, default=2, help="2 to 4 a game; one is A, the rest are B (default: %(default)s)")
+    parser.add_argument("--snakes", type=int, default=2, help="2 to 4 per game: one is A, the rest B (default: %(default)s)")
     parser.add_argument("--opening-turns", type=at_least(0), default=4, help="random turns at the start (default: %(default)s)")
     parser.add_argument("--book", metavar="FILE", help="starts from this file in their place; the test ends with it")
     parser.add_argument("--write-book", metavar="FILE", help="write this test's openings, for --games games, and end")
-    parser.add_argument("--games", type=at_least(2), help="stop undecided after so many in all (default: never)")
+    parser.add_argument("--games", type=at_least(2), help="games after which the test ends undecided (default: never)")
     parser.add_argument("--report", metavar="FILE", help="HTML page (default: the store's name with .html)")
     add_match_options(parser, store="sprt.db", jobs=None)
 

@@ -35,11 +35,11 @@ _BETWEEN_TABLES_S = 0.5
 
 def add_tournament(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("players", nargs="*", metavar="PLAYER", help="who takes part; nobody: go on with the store's")
+    parser.add_argument("players", nargs="*", metavar="PLAYER", help="who takes part (default: the store's players)")
     parser.add_argument("--form", default="round-robin", help="round-robin, swiss or ladder (default: %(default)s)")
-    parser.add_argument("--seats", type=int, default=2, help="snakes a game, 2 to 8 (default: %(default)s)")
+    parser.add_argument("--seats", type=int, default=2, help="snakes per game, 2 to 8 (default: %(default)s)")
     parser.add_argument("--rounds", type=at_least(1), help="how many (default: 1; swiss: 5, ladder: as many as players)")
-    parser.add_argument("--games", type=at_least(1), default=2, help="games a group in a round (default: %(default)s)")
+    parser.add_argument("--games", type=at_least(1), default=2, help="games of each group per round (default: %(default)s)")
     parser.add_argument("--report", metavar="FILE", help="write an HTML page")
     parser.add_argument("--replays", type=at_least(0), default=10, help="moving pictures beside it (default: %(default)s)")
     think = "agents here think until the time-out, too, and games no longer repeat with the seed: --time TIMEOUT --wall"

@@ -25,7 +25,7 @@ def add_match_options(parser: argparse.ArgumentParser, *, store: str, jobs: int 
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds for a URL's move (default: %(default)s)")
     default = "%(default)s" if jobs else "as many as cores, or the cluster's CPUs"
     parser.add_argument("--jobs", type=at_least(1), default=jobs, help=f"games at the same time (default: {default})")
-    parser.add_argument("--per-server", type=at_least(1), default=1, help="of those, at one server (default: %(default)s)")
+    parser.add_argument("--per-server", type=at_least(1), default=1, help="games at a time per server (default: %(default)s)")
     parser.add_argument("--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn")
     parser.add_argument("--store", default=kept_at(store), metavar="FILE", help="SQLite file (default: %(default)s)")
     parser.add_argument("--trust", action="store_true", help="execute files of rules that a store of another machine names")

@@ -22,7 +22,7 @@ exit code: 0 a platform would be content, 1 it wouldn't, 2 this isn't the URL of
 def add_doctor(parser: argparse.ArgumentParser) -> None:
     """Add the options of `procsnake doctor`."""
     parser.add_argument("url", help="URL of the snake, as you would give it to a platform")
-    parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a game allows (default: %(default)s)")
+    parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds per move (default: %(default)s)")
     parser.add_argument("--games", type=at_least(1), default=4, help="games at a time (default: %(default)s, most: 20)")
     parser.add_argument("--moves", type=at_least(1), default=200, help="moves in all (default: %(default)s, most: 2000)")
     parser.add_argument("--seconds", type=float, default=60.0, help="begin nothing new after these (default: %(default)s)")

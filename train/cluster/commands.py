@@ -25,9 +25,9 @@ def add_commands(command: Commands) -> None:
     parser = command("cluster", run_cluster, "Make a Ray cluster of your own machines, over ssh.", CLUSTER_HELP)
     parser.add_argument("action", choices=["up", "down"])
     parser.add_argument("machines", nargs="+", metavar="MACHINE", help="host or user@host; the first one leads")
-    parser.add_argument("--rollout", nargs="+", default=[], metavar="MACHINE", help="these play, the others only learn")
+    parser.add_argument("--rollout", nargs="+", default=[], metavar="MACHINE", help="machines that play; the others only learn")
     parser.add_argument("--python", default="python3", help="Python on the machines (default: %(default)s)")
-    parser.add_argument("--head-address", help="the first machine's address for the others, if it has several")
+    parser.add_argument("--head-address", help="the address of the first machine that the others use, if it has several")
     parser.add_argument("--ssh-option", action="append", default=[], metavar="KEY=VALUE", help="as after ssh -o")
     parser.add_argument("--print", action="store_true", help="show the commands, and end")
 

@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("action", choices=["start", "stop"])
     parser.add_argument("--group", default="all")
     parser.add_argument("--head", help="address of the head; without it this machine leads")
-    parser.add_argument("--address", help="this machine's own, if it has several")
+    parser.add_argument("--address", help="this machine's own address, if it has several")
     options = parser.parse_args(arguments)
     path = token_path()
     if options.action == "stop":

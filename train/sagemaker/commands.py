@@ -46,19 +46,19 @@ def _add_launch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--two-jobs", action="store_true", help="with two kinds of instances: two jobs in one VPC")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
     parser.add_argument("--minutes", type=float, help="short for --set budget.max_minutes=…")
-    parser.add_argument("--spot", action="store_true", help="on spare capacity: cheaper, may be interrupted, goes on by itself")
-    parser.add_argument("--max-hours", type=float, default=24.0, help="the job is stopped after so long (default: %(default)s)")
-    parser.add_argument("--max-wait-hours", type=float, help="with --spot, with waiting (default: twice --max-hours)")
+    parser.add_argument("--spot", action="store_true", help="on spare capacity: cheaper; continues by itself if interrupted")
+    parser.add_argument("--max-hours", type=float, default=24.0, help="hours until the job is stopped (default: %(default)s)")
+    parser.add_argument("--max-wait-hours", type=float, help="the same with waiting for --spot (default: twice --max-hours)")
     parser.add_argument("--include", action="append", default=[], metavar="PATH", help="file or folder that the job needs")
     parser.add_argument("--volume", type=at_least(1), default=50, help="disk of each instance, GiB (default: %(default)s)")
-    parser.add_argument("--keep-alive-minutes", type=float, default=0.0, help="keep the instances for the next job so long")
+    parser.add_argument("--keep-alive-minutes", type=float, default=0.0, help="how long instances wait for the next job")
     parser.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="may be repeated")
     places = parser.add_argument_group("places (or PROCSNAKE_ROLE, PROCSNAKE_IMAGE, …, or what a stack says)")
     places.add_argument("--stack", help="CloudFormation stack made from train/sagemaker/stack.yaml")
     for name, text in (("role", "ARN of the job's role"), ("image", "URI of the image"), ("bucket", "S3 bucket"),
                        ("subnets", "IDs, with commas"), ("security-groups", "IDs, with commas")):  # fmt: skip
         places.add_argument(f"--{name}", help=text)
-    places.add_argument("--prefix", default="procsnake", help="where in the bucket (default: %(default)s)")
+    places.add_argument("--prefix", default="procsnake", help="folder in the bucket (default: %(default)s)")
     show = parser.add_mutually_exclusive_group()
     show.add_argument("--explain", action="store_true", help="show what follows from the instances, and end")
     show.add_argument("--print-request", action="store_true", help="check and print the request, and end")
@@ -70,15 +70,15 @@ def _add_launch(parser: argparse.ArgumentParser) -> None:
 
 def _add_job(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=["list", "follow", "stop", "resume", "download"])
-    parser.add_argument("name", nargs="?", help="the job; of two, the one that learns")
+    parser.add_argument("name", nargs="?", help="name of the job; of two jobs, the one that learns")
     add_json(parser)
     _add_following(parser)
 
 
 def _add_following(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--region", help="AWS region (default: that of aws configure)")
-    parser.add_argument("--price", action="append", default=[], metavar="INSTANCE=DOLLARS", help="an hour; may be repeated")
-    parser.add_argument("--poll-seconds", type=float, default=15.0, help="how often to look (default: %(default)s)")
+    parser.add_argument("--price", action="append", default=[], metavar="INSTANCE=DOLLARS", help="per hour; may be repeated")
+    parser.add_argument("--poll-seconds", type=float, default=15.0, help="seconds between two looks (default: %(default)s)")
     parser.add_argument("--runs", default="runs", help="where run folders are put (default: %(default)s)")
 
 
