@@ -1,4 +1,4 @@
-"""What an agent may spend on a move: the one place where tournaments, tests, evaluations and matches settle it."""
+"""What an agent may spend on a move. Tournaments, sequential tests, evaluations and matches all settle it here."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from envs.common.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """Limits of an agent per move, of which at most one is given. Without one an agent keeps an effort of its own.
+    """An agent's limits per move. At most one is given; without one, an agent keeps its own effort.
 
-    Raises `ConfigError` for two limits.
+    Raises `ConfigError` if both limits are given.
     """
 
     nodes: int | None = None

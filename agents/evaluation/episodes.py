@@ -1,4 +1,4 @@
-"""How well a policy plays in any world: returns and lengths of its episodes beside those of random play, and their pictures."""
+"""Measures a policy in any world by the returns and lengths of its episodes beside those of random play, and films episodes."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ GAMES_AT_ONCE = 64
 POLICY, RANDOM = "policy", "random"
 _RESAMPLES = 2000
 Decide = Callable[[BatchEnv, np.ndarray], np.ndarray]
-"""From a world as it stands, and which of its rows begin an episode, bool (R,), to actions (R,). Called once per step."""
+"""A function from a world, and which of its rows begin an episode, bool (R,), to actions (R,). It is called once per step."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorldScore:
-    """Episodes of one player in one world."""
+    """The results of one player in one world."""
 
     player: str
     world: str
     episodes: int
     mean_return: float
     interval: tuple[float, float]
-    """95 % interval of the mean, by bootstrap over the episodes."""
+    """The 95 % interval of the mean return, by bootstrap over the episodes."""
     mean_length: float
-    """Steps."""
+    """The mean number of steps of an episode."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
+        """Return the fields as plain values."""
         return asdict(self)
 
 
 def bundle_of_a_world(spec: str) -> Bundle | None:
-    """The bundle, or the run's bundle, at path `spec` if its policy plays in a world of its own.
+    """Return the bundle at path `spec`, which may be a run's folder, if its policy plays another world than Battlesnake.
 
-    None for everything that plays Battlesnake, which is what `agents.make` knows. Raises `BundleError` for a bad bundle.
+    Returns None for everything that plays Battlesnake, because `agents.make` makes that. Raises `BundleError` for a bad bundle.
     """
     if not (Path(spec).is_dir() or (spec.endswith(".zip") and Path(spec).is_file())):
         return None
@@ -53,9 +53,10 @@ def bundle_of_a_world(spec: str) -> Bundle | None:
 
 
 def world_of(bundle: Bundle, **options: Any) -> BatchEnv:
-    """The world that a policy was trained in, with other `options` where they are given.
+    """Make the world in which a policy was trained. The `options` that are given replace those of training.
 
-    Whatever registers it must have been imported. Raises `UnknownNameError` or `ConfigError` if it can't be made here.
+    The module that registers the world must have been imported. Raises `UnknownNameError` or `ConfigError` if the world can't
+    be made here.
     """
     name, chosen = bundle.card.environment["name"], {**bundle.card.environment.get("options", {}), **options}
     if name not in envs.names():
@@ -70,7 +71,7 @@ def world_of(bundle: Bundle, **options: Any) -> BatchEnv:
 
 
 def likeliest(bundle: Bundle, *, threads: int = 1) -> Decide:
-    """The policy of a bundle: of the actions that the mask allows, the likeliest."""
+    """Return the policy of a bundle as a function that takes the likeliest of the actions that the mask allows."""
     step = onnx_steps(bundle, threads)
 
     def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
@@ -81,7 +82,7 @@ def likeliest(bundle: Bundle, *, threads: int = 1) -> Decide:
 
 
 def at_random(seed: int) -> Decide:
-    """Each of the actions that the mask allows with the same probability."""
+    """Return a function that takes each of the actions that the mask allows with the same probability."""
     generator = np.random.default_rng(seed)
 
     def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
@@ -92,9 +93,9 @@ def at_random(seed: int) -> Decide:
 
 
 def play(world: BatchEnv, decide: Decide, episodes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns float64 (E,) and lengths int64 (E,) of `episodes` episodes, rounded up to the same number for each row.
+    """Play `episodes` episodes, rounded up, and return their returns, float64 (E,), and lengths, int64 (E,).
 
-    As many of each row, because short episodes would be too many among the first that end.
+    Each row plays the same number of episodes, because otherwise the first episodes to end would mostly be short ones.
     """
     per_row = -(-episodes // world.num_envs)
     ended, begins = np.zeros(world.num_envs, np.int64), np.ones(world.num_envs, np.bool_)
@@ -115,9 +116,9 @@ def play(world: BatchEnv, decide: Decide, episodes: int, seed: int) -> tuple[np.
 
 
 def evaluate(bundle: Bundle, *, episodes: int = 200, seed: int = 0, threads: int = 1) -> list[WorldScore]:
-    """The policy of a bundle, and random play, over `episodes` episodes of the world that it was trained in.
+    """Measure the policy of a bundle, and random play, over `episodes` episodes of the world in which it was trained.
 
-    Both meet the same games. Raises `BundleError`, and as `world_of` does.
+    Both play the same games. Raises `BundleError` for a bad bundle, and what `world_of` raises.
     """
     scores = []
     for player, decide in ((POLICY, likeliest(bundle, threads=threads)), (RANDOM, at_random(seed))):
@@ -146,7 +147,7 @@ def _interval(returns: np.ndarray) -> tuple[float, float]:
 
 
 def table(scores: Sequence[WorldScore]) -> str:
-    """The scores in columns."""
+    """Return the scores as lines of text in columns."""
     lines = [f"{'player':8} {'world':20} {'episodes':>8} {'return':>8}  {'95 % interval':17} {'length':>7}"]
     for score in scores:
         interval = f"{score.interval[0]:.3f} … {score.interval[1]:.3f}"
@@ -156,9 +157,9 @@ def table(scores: Sequence[WorldScore]) -> str:
 
 
 class Episode:
-    """An episode of the first row of `world`, played while its pictures are taken; `most_steps` cut it off.
+    """An episode of the first row of `world`, played while its pictures are read, for at most `most_steps` steps.
 
-    Afterwards `episode_return` and `length` say what came of it, and `ended` whether it came to its end.
+    Afterwards `episode_return` and `length` hold its result, and `ended` says whether it came to its own end.
     """
 
     def __init__(self, world: BatchEnv, decide: Decide, *, seed: int, most_steps: int = 1000) -> None:
@@ -166,7 +167,7 @@ class Episode:
         self.episode_return, self.length, self.ended = 0.0, 0, False
 
     def pictures(self) -> Iterator[np.ndarray]:
-        """uint8 (H, W, 3) before each step, as `BatchEnv.picture` has it."""
+        """Play the episode, and yield the picture before each step, uint8 (H, W, 3), as `BatchEnv.picture` returns it."""
         world, begins = self.world, np.ones(self.world.num_envs, np.bool_)
         world.restart(self._seed)
         while not self.ended and self.length < self._most_steps:

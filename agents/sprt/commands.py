@@ -1,4 +1,4 @@
-"""`procsnake sprt`."""
+"""The command `procsnake sprt`, which finds out by a sequential test which of two players is stronger."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _BOOK_GAMES = 1000
 
 
 def add_sprt(parser: argparse.ArgumentParser) -> None:
-    """Add its options."""
+    """Add the command's options."""
     parser.add_argument("players", nargs="*", metavar="PLAYER", help="A and B (default: the store's players)")
     parser.add_argument("--elo0", type=float, default=0.0, help="normalised Elo of A over B under H0 (default: %(default)s)")
     parser.add_argument("--elo1", type=float, default=10.0, help="the same under H1 (default: %(default)s)")
@@ -58,7 +58,7 @@ def add_sprt(parser: argparse.ArgumentParser) -> None:
 
 
 def run_sprt(options: argparse.Namespace) -> int:
-    """`procsnake sprt`."""
+    """Run `procsnake sprt`. Returns the exit code."""
     from agents.sprt.page import verdict_in_words, write_page
     from agents.sprt.play import play_sprt
     from agents.sprt.settings import Sprt
@@ -91,7 +91,7 @@ def run_sprt(options: argparse.Namespace) -> int:
 
 
 def _test(store: Any, options: argparse.Namespace) -> Any:
-    """The test that is asked for, or the store's."""
+    """The test that the options describe, or without players the store's."""
     if options.players:
         return _asked_for(options)
     kept = store.load()
@@ -130,7 +130,7 @@ def _write_book(options: argparse.Namespace) -> int:
 
 
 def line(progress: Any) -> str:
-    """Where a test stands, in a line."""
+    """Return the present state of a test in one line."""
     from agents.sprt.page import estimate_in_words
 
     hypotheses, found = progress.test.hypotheses, progress.strength()
@@ -143,7 +143,9 @@ def line(progress: Any) -> str:
 
 
 class _Live:
-    """The line while games are played: redrawn in a terminal, else told every ten seconds on stderr. A context manager."""
+    """Shows the line while games are played, as a context manager. In a terminal it is drawn anew. Elsewhere it is printed to
+    stderr every ten seconds.
+    """
 
     def __init__(self) -> None:
         from agents.sprt.play import Pace

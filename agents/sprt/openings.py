@@ -1,4 +1,4 @@
-"""Starts of games: random turns from the official start, which nobody has lost by, and books of them in a file."""
+"""Makes openings: random turns after the official start by which nobody has lost. Reads and writes books of openings."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from envs.common.command_line import write_whole
 from envs.common.errors import ConfigError, ProcsnakeError
 
 _NODES = 500
-"""Of the search that says whether a snake is lost."""
+"""The number of nodes of the search that finds out whether a snake is lost."""
 _ATTEMPTS = 100
 _VERSION, _MAX_BYTES, _MAX_OPENINGS = 1, 1 << 20, 10_000
 
 
 class BookError(ProcsnakeError):
-    """A file of openings that can't be read, or that is for other games."""
+    """A file of openings can't be read, or is for other games."""
 
 
 @dataclass(frozen=True)
 class _Board:
-    """What games a book's openings belong to."""
+    """The games for which a book's openings are made."""
 
     seats: int
     width: int
@@ -46,8 +46,10 @@ class _Board:
 
 
 def opening(test: Sprt, block: int) -> Opening:
-    """How the games of a block begin: a function of the test's seed and the block, or the book's. Raises `ConfigError` if
-    random turns nearly always lose."""
+    """Return how the games of a block begin, as a function of the test's seed and the block, or as the test's book says.
+
+    Raises `ConfigError` if a player has lost after every random opening that was tried.
+    """
     if test.book:
         return test.book[block]
     for attempt in range(_ATTEMPTS):
@@ -61,7 +63,7 @@ def opening(test: Sprt, block: int) -> Opening:
 
 
 def _random_opening(test: Sprt, seed: int) -> Opening | None:
-    """None if somebody dies meanwhile or is lost then."""
+    """A random opening, or None if a snake dies during it or is lost after it."""
     random, slots = np.random.default_rng(seed), np.arange(test.seats)
     state, running = _start(test, seed)
     played = []
@@ -90,14 +92,14 @@ def _is_lost_for_someone(state: State) -> bool:
 
 
 def write_book(path: Path, test: Sprt, openings: Sequence[Opening]) -> None:
-    """A line of JSON that says for which games, then a line per opening."""
+    """Write a book: a line of JSON that says for which games it is, then one line per opening."""
     head = {"procsnake_book": _VERSION, **asdict(_Board.of(test))}
     lines = [head, *({"seed": one.seed, "moves": list(one.moves)} for one in openings)]
     write_whole(path, "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def read_book(path: Path, test: Sprt) -> tuple[Opening, ...]:
-    """The openings in a file of `write_book`'s. Raises `BookError` for other files, and for another game's books."""
+    """Return the openings in a book. Raises `BookError` for a file that is no book, and for a book of other games."""
     try:
         head, *lines = map(parse_json, read_text(path, _MAX_BYTES).splitlines())
         if head["procsnake_book"] != _VERSION:
@@ -139,6 +141,6 @@ def _after(state: State, running: np.ndarray, turn: np.ndarray) -> tuple[State, 
 
 
 def openings(test: Sprt, count: int) -> Iterator[Opening]:
-    """Those of the first `count` blocks, or as many as the book has."""
+    """Yield the openings of the first `count` blocks, or fewer if the book has fewer."""
     for block in range(min(count, len(test.book) or count)):
         yield opening(test, block)

@@ -1,4 +1,4 @@
-"""A sequential test as one HTML page that needs no network: verdict, ratio, strength, effort, games."""
+"""Writes a sequential test as one HTML page that needs no network: verdict, ratio, strength, effort, games."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_GAMES = 1000
 
 
 def verdict_in_words(progress: Progress) -> str:
-    """What the test says, in a sentence."""
+    """Return the test's verdict as a sentence."""
     test, h = progress.test, progress.test.hypotheses
     first, second = test.names
     if progress.verdict == "H1" and h.elo0 < 0:
@@ -29,13 +29,13 @@ def verdict_in_words(progress: Progress) -> str:
 
 
 def estimate_in_words(estimate: Estimate, digits: int = 0) -> str:
-    """+17 (-3 … +38)"""
+    """Return an estimate with its interval as text: "+17 (-3 … +38)"."""
     value, low, high = (f"{part:+.{digits}f}" for part in (estimate.value, estimate.low, estimate.high))
     return f"{value} ({low} … {high})"
 
 
 def write_page(progress: Progress, path: Path) -> Path:
-    """Write it; returns the path."""
+    """Write the test's page to `path`, which is also returned."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, _page(progress))
     return path

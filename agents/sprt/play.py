@@ -1,4 +1,4 @@
-"""Playing a sequential test: block after block, games side by side, until the ratio decides."""
+"""Plays a sequential test, block after block and with games side by side, until the likelihood ratio decides."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from agents.tournament.store import Store
 from agents.tournament.workers import InThreads, MakeWorkers
 
 _FEW_BLOCKS = 20
-"""With fewer, what they say of the players' strengths is no ground for telling how long the test will take."""
+"""With fewer blocks than this, the strength that they show isn't used to predict how long the test will take."""
 
 
 def points(game: Game) -> Fraction:
-    """What the first player gets of a game: 1 if it alone comes first, an equal share of a shared first place, else 0."""
+    """Return the first player's score in a game: 1 if it alone comes first, an equal share of a shared first place, else 0."""
     first = [seat.player for seat in game.seats if seat.place == 1]
     return Fraction(first.count(FIRST), len(first))
 
 
 class Progress:
-    """What a test has come to. Blocks count in their own order, whenever their games ended, up to the one that decides.
+    """The present result of a test. Blocks count in the order of their numbers, up to the one that decides.
 
-    So the answer doesn't depend on how many games were played side by side, nor on where a test was broken off, and short games
-    don't count before long ones.
+    The order in which games end plays no part. So short games don't count before long ones, and the result depends neither on
+    how many games were played side by side, nor on where a test was interrupted.
     """
 
     def __init__(self, test: Sprt, games: Iterable[Game] = ()) -> None:
         self.test = test
         self.counts: np.ndarray = np.zeros(len(possible_scores(test.seats)), np.int64)
-        """int64 (K,): blocks by their score."""
+        """The number of blocks with each of the possible scores, int64 (K,)."""
         self.ratios: list[float] = []
         """The log-likelihood ratio after each block."""
         self.verdict: Verdict | None = None
@@ -56,17 +56,17 @@ class Progress:
 
     @property
     def blocks(self) -> int:
-        """How many count."""
+        """The number of blocks that count."""
         return len(self.ratios)
 
     @property
     def ratio(self) -> float:
-        """The log-likelihood ratio."""
+        """The log-likelihood ratio after the last block that counts, or 0 before the first one."""
         return self.ratios[-1] if self.ratios else 0.0
 
     @property
     def games(self) -> list[Game]:
-        """Those that count, in order."""
+        """The games that count, in the order of their blocks."""
         return [self._games[block, rotation] for block in range(self.blocks) for rotation in range(self.test.seats)]
 
     def has(self, block: int, rotation: int) -> bool:
@@ -74,7 +74,7 @@ class Progress:
         return (block, rotation) in self._games
 
     def add(self, games: Iterable[Game]) -> None:
-        """Take finished games into account."""
+        """Add finished games, and count the blocks that they complete."""
         self._games.update(((game.round, game.number), game) for game in games)
         seats, hypotheses = self.test.seats, self.test.hypotheses
         while self.verdict is None and (score := self._next_score()) is not None:
@@ -84,24 +84,24 @@ class Progress:
             self.verdict = hypotheses.verdict(self.ratio)
 
     def _next_score(self) -> Fraction | None:
-        """Of the block that follows those that count; None if it isn't complete."""
+        """The score of the block that follows those that count, or None if that block isn't complete."""
         games = [self._games.get((self.blocks, rotation)) for rotation in range(self.test.seats)]
         found = [points(game) for game in games if game is not None]
         return sum(found, Fraction(0)) / len(found) if len(found) == len(games) else None
 
     def strength(self) -> Strength | None:
-        """How much stronger the first player is; None before the first block."""
+        """Return how much stronger the first player is, or None before the first block."""
         return strength(self.counts, self.test.seats) if self.blocks else None
 
     def games_to_go(self) -> float:
-        """How many games the test still takes on average, if the players are as strong as they seem."""
+        """Return how many more games the test takes on average, if the players are as strong as they seem."""
         found, hypotheses = self.strength(), self.test.hypotheses
         middle = (hypotheses.elo0 + hypotheses.elo1) / 2
         seems = found.normalised_elo.value if found and self.blocks >= _FEW_BLOCKS else middle
         return self.test.seats * expected_blocks(hypotheses, self.test.seats, seems, ratio=self.ratio)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able: the verdict, and what it rests on."""
+        """Return the verdict and the figures behind it in JSON's types."""
         found, games, t = self.strength(), self.games, self.test
         scores = [points(game) for game in games]
         return {
@@ -132,7 +132,11 @@ class Progress:
         }
 
     def spent(self, player: int) -> dict[str, float]:
-        """What a player's moves took: mean of the games' processor time per move, median of the median wall time, failures."""
+        """Return what a player's moves cost over all games.
+
+        `cpu_ms` is the mean processor time per move, `wall_ms` the median of the games' median times, and `failures` the number
+        of failed requests.
+        """
         seats = [seat for game in self.games for seat in game.seats if seat.player == player]
         return {
             "cpu_ms": float(np.mean([seat.cpu_ms for seat in seats] or [0.0])),
@@ -151,11 +155,12 @@ def play_sprt(
     max_games: int | None = None,
     on_game: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Play until the test decides, the book ends, or `max_games` are played in all (whole blocks); what is in the store counts.
+    """Play until the test decides, the book ends, or `max_games` were played in whole blocks. Games in the store count.
 
-    `concurrency`: games at the same time; `per_server`: of those, with snakes behind one host and port; `workers`: where they
-    are played (`agents.tournament.workers`), which changes nothing but the time that it takes. A snake behind a URL that fails
-    repeats its last move, as in tournaments. Raises what `agents.make` raises, and `SnakeUnreachableError`.
+    `concurrency` is the number of games at the same time, and `per_server` the number of those with snakes behind one host and
+    port. `workers` says where games are played (`agents.tournament.workers`), which changes only the time that the test takes.
+    A snake behind a URL that fails repeats its last move, as in tournaments. Raises what `agents.make` raises, and
+    `SnakeUnreachableError`.
     """
     store.begin(test)
     progress = Progress(test, store.games())
@@ -191,15 +196,15 @@ def _fixtures(test: Sprt, progress: Progress, max_games: int | None) -> Iterator
 
 
 class Pace:
-    """How fast games end in this sitting."""
+    """Measures how fast games end since this process began to play."""
 
     def __init__(self) -> None:
         self._began, self._games = time.monotonic(), 0
 
     def tick(self) -> None:
-        """A game has ended."""
+        """Note that a game has ended."""
         self._games += 1
 
     def seconds(self, games: float) -> float | None:
-        """How long so many will take; None before the first one has ended."""
+        """Return how many seconds so many games will take, or None before the first one has ended."""
         return games * (time.monotonic() - self._began) / self._games if self._games else None

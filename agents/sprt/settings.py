@@ -1,4 +1,4 @@
-"""What a sequential test is: who plays whom, at which effort, from which starts, and what is to be decided."""
+"""Describes a sequential test: who plays whom, at which effort, from which starts, and between which hypotheses it decides."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from envs.common.errors import ConfigError
 FIRST, SECOND = 0, 1
 MAX_OPENING_TURNS = 40
 _LETTERS = "udlr"
-"""A move per letter, in the order of the move numbers."""
+"""One letter per move, in the order of the move numbers."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """How a block's games begin. Raises `ConfigError` for moves that there are none of."""
+    """How a block's games begin. Raises `ConfigError` for a letter that stands for no move, and for too many turns."""
 
     seed: int
-    """Of the games: with it the engine lays out snakes and food, and draws what food appears later."""
+    """The seed of the games. The engine lays out snakes and food by it, and draws the food that appears later."""
     moves: tuple[str, ...]
-    """Of each turn a letter per slot: u, d, l or r."""
+    """One text per turn, with one letter per slot: u, d, l or r."""
 
     def __post_init__(self) -> None:
         if type(self.seed) is not int or not 0 <= self.seed < 1 << 63:
@@ -38,29 +38,30 @@ class Opening:
 
     @classmethod
     def of(cls, seed: int, moves: Sequence[Sequence[int]]) -> Opening:
-        """From move numbers by turn and slot."""
+        """Make an opening of move numbers, which are given by turn and slot."""
         return cls(seed, tuple("".join(_LETTERS[move] for move in turn) for turn in moves))
 
     def as_array(self, seats: int) -> np.ndarray:
-        """int8 (turns, seats)."""
+        """Return the moves as numbers, int8 (turns, seats)."""
         return np.array([[_LETTERS.index(letter) for letter in turn] for turn in self.moves], np.int8).reshape(-1, seats)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sprt(Match):
-    """Which of two players is stronger. Among more than two snakes the first player has one seat, the second all others.
+    """A test that decides which of two players is stronger.
 
-    Block b is played `seats` times from one start with one stream of food; in its game r the first player sits in slot r.
-    Raises `ConfigError` for what can't be played.
+    In games of more than two snakes the first player has one seat, and the second player has all others. The games come in
+    blocks. All `seats` games of a block have the same start and the same food; in game r the first player sits in slot r.
+    Raises `ConfigError` for settings that can't be played.
     """
 
     kind = "sprt"
 
     hypotheses: Hypotheses = field(default_factory=Hypotheses)
     opening_turns: int = 4
-    """Random turns from the official start, 0 to 40, that nobody has lost by; not for a book."""
+    """The number of random turns after the official start, 0 to 40, after which nobody may be lost. Ignored with a book."""
     book: tuple[Opening, ...] = ()
-    """The starts in the place of random ones; a test ends with its book."""
+    """Starts that are used instead of random ones. When they are used up, the test ends."""
 
     def __post_init__(self) -> None:
         if len(self.players) != 2:
@@ -74,7 +75,7 @@ class Sprt(Match):
         super().__post_init__()
 
     def group(self, rotation: int) -> tuple[int, ...]:
-        """Players in slot order of a block's game."""
+        """Return the players in slot order of game `rotation` of a block."""
         return tuple(FIRST if slot == rotation else SECOND for slot in range(self.seats))
 
     @classmethod

@@ -1,12 +1,12 @@
 """The generalised sequential probability ratio test on normalised Elo, over blocks of games.
 
 A block is one start that is played once per seat, with the first player in each seat in turn. Games of one block share their
-luck, so a block is one observation: its score is the first player's mean score, and nothing is assumed of how the games within
-it depend on each other. For two seats a block is a pair, and its five possible scores are the pentanomial model of chess.
+luck, so a block is one observation. Its score is the first player's mean score. Nothing is assumed about how the games of a
+block depend on each other. For two seats a block is a pair, and its five possible scores are the pentanomial model of chess.
 
-Normalised Elo is the mean score above par in units of the standard deviation of one game, times 800 / ln 10, so that the
-number of games that a difference takes to be seen follows from it alone. Sources: M. Van den Bergh, "Normalized Elo" and
-"Comments on Normalized Elo" (the maximum-likelihood estimate); A. Wald, "Sequential Analysis", 1947 (bounds, expected length).
+Normalised Elo is the mean score above par in units of the standard deviation of one game, times 800 / ln 10. It alone
+determines how many games are needed to see a difference. Sources: M. Van den Bergh, "Normalized Elo" and "Comments on
+Normalized Elo" (the maximum-likelihood estimate); A. Wald, "Sequential Analysis", 1947 (bounds, expected length).
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ MAX_SEATS = 4
 _SCALE = 800 / math.log(10)
 _MAX_ELO = 100.0
 _UNSEEN = 1e-3
-"""What counts for a score that no block has had yet, so that every score keeps some likelihood."""
+"""The count that stands for a score that no block has had yet, so that every score keeps some likelihood."""
 _ITERATIONS, _STEPS, _PRECISION = 10, 30, 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hypotheses:
-    """What a test decides between. Raises `ConfigError` for what can't be decided."""
+    """The two hypotheses between which a test decides. Raises `ConfigError` for values out of range."""
 
     elo0: float = 0.0
-    """Normalised Elo of the first player over the second under H0."""
+    """By how much the first player is above the second under H0, in normalised Elo."""
     elo1: float = 10.0
-    """The same under H1; larger than `elo0`."""
+    """By how much it is above the second under H1. This must be more than `elo0`."""
     alpha: float = 0.05
-    """Accepted probability of deciding for H1 where `elo0` is true."""
+    """The accepted probability of deciding for H1 if `elo0` is true."""
     beta: float = 0.05
-    """Accepted probability of deciding for H0 where `elo1` is true."""
+    """The accepted probability of deciding for H0 if `elo1` is true."""
 
     def __post_init__(self) -> None:
         if not -_MAX_ELO <= self.elo0 < self.elo1 <= _MAX_ELO:
@@ -62,16 +62,17 @@ class Hypotheses:
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
     def verdict(self, ratio: float) -> Verdict | None:
-        """What a log-likelihood ratio decides; None while it lies between the bounds."""
+        """Return the hypothesis that a log-likelihood ratio decides for, or None while it lies between the bounds."""
         low, high = self.bounds
         return "H0" if ratio <= low else "H1" if ratio >= high else None
 
 
 @cache
 def possible_scores(seats: int) -> tuple[Fraction, ...]:
-    """The scores that a block of games among `seats` snakes can have, ascending, each from 0 to 1.
+    """Return the scores from 0 to 1 that a block of games among `seats` snakes can have, in ascending order.
 
-    A game scores 1 to who alone comes first, an equal share to those who share the first place, else 0.
+    In a game the player that alone comes first scores 1. Players that share the first place have equal shares of 1, and all
+    others score 0. Raises `ConfigError` for other numbers of seats than 2 to `MAX_SEATS`.
     """
     if not 2 <= seats <= MAX_SEATS:
         raise ConfigError(f"a test has 2 to {MAX_SEATS} snakes per game, not {seats}")
@@ -80,9 +81,10 @@ def possible_scores(seats: int) -> tuple[Fraction, ...]:
 
 
 def log_likelihood_ratio(counts: np.ndarray, seats: int, hypotheses: Hypotheses) -> np.ndarray:
-    """log of the likelihood under H1 over that under H0, both at their most likely distributions of block scores.
+    """Return the logarithm of the likelihood under H1 divided by that under H0, float64 (…), which is 0 without blocks.
 
-    `counts` (…, K): how many blocks had each of the `possible_scores`; gives float64 (…). Zero where there are no blocks.
+    `counts` (…, K) says how many blocks had each of the `possible_scores`. Each hypothesis is taken with the distribution of
+    block scores under which the counts are most likely.
     """
     # Scores come first from here on: sums over few rows of many columns are what numpy is fast at.
     seen = np.moveaxis(np.where(counts > 0, counts, _UNSEEN), -1, 0).astype(float, order="C")
@@ -142,7 +144,7 @@ def _multiplier(frequencies: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its 95 % interval; infinite where all games went one way."""
+    """A value and its 95 % interval. It is infinite if all games went one way."""
 
     value: float
     low: float
@@ -151,20 +153,20 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Strength:
-    """How much stronger the first player is, as far as so many blocks can tell.
+    """How much stronger the first player is, as far as the blocks can tell.
 
-    Of a test that has stopped, it errs on the side of the verdict: a test stops when luck helps it.
+    After a test has stopped, this errs in favour of the verdict, because a test is likelier to stop when luck helps it.
     """
 
     score: Estimate
-    """Mean score of a game, 0..1."""
+    """The mean score of a game, 0..1."""
     elo: Estimate
-    """Elo points: of `seats` equals each wins 1 / seats; 400 points are ten times the odds."""
+    """The difference in Elo points. 0 means that it wins 1 / seats of the games, and 400 points more are ten times the odds."""
     normalised_elo: Estimate
 
 
 def strength(counts: np.ndarray, seats: int) -> Strength:
-    """From `counts` (K,) of blocks by their score. Raises `ConfigError` if there are none."""
+    """Return the strength that `counts` (K,) of blocks by their score show. Raises `ConfigError` if there are no blocks."""
     blocks = int(np.sum(counts))
     if blocks == 0:
         raise ConfigError("there are no games to judge a strength by")
@@ -184,16 +186,19 @@ def _each(estimate: Estimate, function: Callable[[float], float]) -> Estimate:
 
 
 def elo(score: float, seats: int) -> float:
-    """Elo points of a player who wins the share `score` (0..1) of games against `seats` - 1 of another; infinite at 0 and 1."""
+    """Return by how many Elo points a player is above `seats` - 1 copies of another if it wins the fraction `score`, 0..1.
+
+    The result is infinite at 0 and 1.
+    """
     if not 0 < score < 1:
         return math.copysign(math.inf, score - 0.5)
     return 400 * math.log10(score / (1 - score) * (seats - 1))
 
 
 def expected_blocks(hypotheses: Hypotheses, seats: int, normalised_elo: float, *, ratio: float = 0.0) -> float:
-    """How many blocks a test still takes on average from a log-likelihood `ratio` on, if `normalised_elo` is the truth.
+    """Return how many more blocks a test takes on average from a log-likelihood `ratio` on, if `normalised_elo` is true.
 
-    Wald's approximation: the ratio is a Brownian motion with drift, and nothing is lost by overshooting a bound.
+    This is Wald's approximation: the ratio is a Brownian motion with drift, and it ends exactly on a bound.
     """
     low, high = hypotheses.bounds
     if not low < ratio < high:
@@ -210,7 +215,7 @@ def expected_blocks(hypotheses: Hypotheses, seats: int, normalised_elo: float, *
 
 
 def _reaches_high(steepness: float, below: float, above: float) -> float:
-    """Probability that the motion meets its upper bound first."""
+    """The probability that the motion reaches its upper bound before the lower one."""
     if steepness > 0:
         return -math.expm1(-steepness * below) / -math.expm1(-steepness * (below + above))
     return math.exp(steepness * above) * math.expm1(steepness * below) / math.expm1(steepness * (below + above))
