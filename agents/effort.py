@@ -30,19 +30,22 @@ class Effort:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of agents that set it; empty without a limit."""
+        """The options that give an agent this effort, which are none without a limit."""
         limits = {"nodes": self.nodes, "cpu_ms": self.cpu_ms}
         return {name: value for name, value in limits.items() if value is not None}
 
     def reaches(self, spec: str) -> bool:
-        """Whether it limits this player. It doesn't limit URLs, agents without such an option, and who brings a limit along."""
+        """Return whether the limit applies to a player.
+
+        It doesn't apply to URLs, to agents without such an option, and to players whose spec sets a limit itself.
+        """
         if "://" in spec:
             return False
         _, own = split_options(spec)
         return self.options.keys() <= options_of(spec) and not {"nodes", "cpu_ms"} & own.keys()
 
     def make(self, spec: str) -> Agent:
-        """Make an agent, at this effort if it reaches it. Raises what `agents.make` raises."""
+        """Make an agent, with this effort if the limit applies to it. Raises what `agents.make` raises."""
         return make(spec, **(self.options if self.reaches(spec) else {}))
 
     def __str__(self) -> str:
@@ -63,7 +66,7 @@ def add_effort(parser: argparse.ArgumentParser, *, wall: bool = True) -> None:
 
 
 def effort_of(options: argparse.Namespace) -> Effort:
-    """The effort that the options of `add_effort` describe; that of wall time is the time-out's affair.
+    """Return the effort that the options of `add_effort` describe. A limit of wall time isn't part of it: it is the time-out.
 
     Raises `ConfigError` for options that don't go together.
     """

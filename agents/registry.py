@@ -56,10 +56,11 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     `make("my_rule.py+runs/first")`).
 
     `options` are the keyword arguments of the agent, or of the agent below the rules. The name may bring options itself, which
-    win: `make("alphabeta?nodes=500&weights.cell=7")`. The option called `options` is a file of further ones, which `procsnake
-    tune` writes; those given beside it win. Raises `UnknownNameError` for a name that is nothing of this, `ConfigError` for
-    options that the agent doesn't have, `OptionsFileError` for a bad file of options, `BundleError` for a bad bundle, and
-    `RuleError` for a file without rules.
+    win: `make("alphabeta?nodes=500&weights.cell=7")`. The option called `options` is a file of further options, which
+    `procsnake tune` writes; options that are given beside it win.
+
+    Raises `UnknownNameError` for a name that is none of these, `ConfigError` for options that the agent doesn't have,
+    `OptionsFileError` for a bad file of options, `BundleError` for a bad bundle, and `RuleError` for a file without rules.
     """
     name, own = split_options(os.fspath(name))
     options = _with_file(name, _merged(options, own))
@@ -77,10 +78,10 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
 
 
 def split_options(name: str) -> tuple[str, dict[str, Any]]:
-    """("NAME", options) of `NAME?option=value&option=value`; values are read as JSON where they are, else as text.
+    """Split `NAME?option=value&option=value` into ("NAME", options). Values are read as JSON, or else as text.
 
-    `weights.cell=7` is an entry of the option `weights`, which is then a mapping. Raises `ConfigError` for what isn't written
-    so. What lies at a path of that very name has no options.
+    `weights.cell=7` is an entry of the option `weights`, which is then a mapping. A name that is the path of an existing file
+    has no options. Raises `ConfigError` for options that aren't in this form.
     """
     stem, mark, query = name.partition("?")
     if not mark or os.path.exists(name):
@@ -98,7 +99,7 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def options_given(name: str) -> tuple[str, dict[str, Any]]:
-    """("NAME", options) as `split_options`, with those of the file of options that the name may bring."""
+    """Split a name as `split_options` does, and add the options of the file that the option `options` may name."""
     name, own = split_options(name)
     return name, _with_file(name, own)
 
@@ -110,7 +111,7 @@ def _with_file(name: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merged(options: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
-    """Both; `others` win. Of an option that is a mapping in both, the entries are merged."""
+    """The options of both mappings. `others` win, but mappings of the same option are merged entry by entry."""
     both = {k: {**options[k], **v} for k, v in others.items() if isinstance(v, dict) and isinstance(options.get(k), dict)}
     return {**options, **others, **both}
 
@@ -124,7 +125,7 @@ def _value(text: str) -> bool | int | float | str:
 
 
 def options_of(name: str) -> frozenset[str]:
-    """The options that `make` takes for this name, as far as they can be told without making the agent."""
+    """Return the names of the options that `make` takes for this name, as far as they are known without making the agent."""
     name, _ = split_options(name)
     _, suffix, base = name.partition(".py+")
     if suffix:

@@ -1,4 +1,4 @@
-"""The options that `procsnake tournament` and `procsnake sprt` share: who may think how long, and where games are played."""
+"""The options that `procsnake tournament` and `procsnake sprt` share: how long players think, and where games are played."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def add_match_options(parser: argparse.ArgumentParser, *, store: str, jobs: int | None) -> None:
-    """Add them. `store` is the default file's name, `jobs` the default number of games at the same time; None: all cores."""
+    """Add the options. `store` is the default file's name, and `jobs` the default number of games at the same time.
+
+    If `jobs` is None, there are as many as cores.
+    """
     add_effort(parser)
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds for a URL's move (default: %(default)s)")
     default = "%(default)s" if jobs else "as many as cores, or the cluster's CPUs"
@@ -34,7 +37,7 @@ def add_match_options(parser: argparse.ArgumentParser, *, store: str, jobs: int 
 
 
 def match_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The settings of a `Match` that these options describe. Raises `ConfigError` for options that don't go together."""
+    """Return the settings of a `Match` that these options describe. Raises `ConfigError` if they contradict each other."""
     effort = effort_of(options)
     return {
         "nodes": effort.nodes,
@@ -50,13 +53,16 @@ def match_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def tell_own_efforts(match: Match) -> None:
-    """Say on stderr whom the effort that was asked for doesn't reach."""
+    """Print to stderr the players to whom the effort that was asked for doesn't apply."""
     if told := match.own_efforts_in_words:
         print(f"note: {told}", file=sys.stderr)
 
 
 def refuse_strangers_rules(store: Store[Any], kept: Match, options: argparse.Namespace) -> None:
-    """Who names a player on the command line means it; one that a file names may be anything."""
+    """Raise `ConfigError` if a store of another machine would run files of rules, unless the user trusts it.
+
+    A player on the command line needs no trust, because the user named it. A store may name anything.
+    """
     rules = [player.spec for player in kept.players if player.runs_code]
     if rules and not options.trust and not store.is_own():
         raise ConfigError(
@@ -67,7 +73,7 @@ def refuse_strangers_rules(store: Store[Any], kept: Match, options: argparse.Nam
 
 @contextmanager
 def chosen_workers(options: argparse.Namespace) -> Iterator[tuple[MakeWorkers, int]]:
-    """Where the games are played, and how many at the same time."""
+    """Yield the maker of the workers that play the games, and the number of games at the same time."""
     from agents.tournament.workers import InProcesses, InThreads
 
     jobs = options.jobs or usable_cores()
