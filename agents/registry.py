@@ -25,7 +25,8 @@ _FACTORIES: dict[str, str | Callable[..., Agent]] = {
     "classics": "agents.heuristics.composition:classics",
 }
 
-_POLICY_SEARCHES = ("alphabeta", "mcts")
+SEARCHES = ("alphabeta", "mcts")
+"""The agents that look ahead; each can do so with a policy."""
 
 
 def register(name: str, factory: str | Callable[..., Agent]) -> None:
@@ -70,11 +71,16 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
 
         return with_rules(f"{stem}.py", make(base, **options)) if suffix else with_rules(name)
     path, plus, search = name.rpartition("+")
-    if plus and search in _POLICY_SEARCHES:
+    if plus and search in SEARCHES:
         name, options = search, {"policy": _load_policy(path, {}), **options}
     if name not in _FACTORIES:
         return _load_policy(name, options)
     return _construct(_factory(name), name, options)
+
+
+def is_search(player: str) -> bool:
+    """Whether a player such as `runs/first+mcts?near=9` is a search, alone or with a policy."""
+    return player.partition("?")[0].rpartition("+")[2] in SEARCHES
 
 
 def split_options(name: str) -> tuple[str, dict[str, Any]]:
@@ -131,7 +137,7 @@ def options_of(name: str) -> frozenset[str]:
     if suffix:
         return options_of(base)
     _, plus, search = name.rpartition("+")
-    if plus and search in _POLICY_SEARCHES:
+    if plus and search in SEARCHES:
         return options_of(search) - {"policy"}
     return frozenset(inspect.signature(_factory(name)).parameters) if name in _FACTORIES else frozenset()
 

@@ -11,6 +11,9 @@ SLOW_FIXTURES = {"one_ray", "postgres"}
 SLOW = (
     "tests/agents/evaluation/",
     "tests/agents/tournament/test_play.py",
+    "tests/agents/tuning/test_commands.py",
+    "tests/agents/tuning/test_play.py",
+    "tests/agents/tuning/test_positions.py",
     "tests/envs/battlesnake/test_maps",
     "tests/envs/battlesnake/test_mutations.py",
     "tests/envs/battlesnake/test_properties.py",

@@ -15,6 +15,7 @@ from typing import Any
 from envs.common.command_line import (
     INTERRUPTED,
     Commands,
+    Parser,
     add_json,
     at_least,
     kept_at,
@@ -39,7 +40,8 @@ examples:
   procsnake train battlesnake-apex --cluster auto     # on all machines of the Ray cluster that this one belongs to
 """
 TUNE_HELP = """\
-Each trial is an ordinary run folder. Values to try may also stand in the experiment's own tune section.
+Each trial is an ordinary run folder. Values to try may also stand in the experiment's own tune section. In the place of an
+experiment, a search such as alphabeta is tuned by games, with options of its own: procsnake tune alphabeta --help
 
 examples:
   procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --search ppo.num_epochs=1,2,4 --trials 12
@@ -66,7 +68,7 @@ examples:
 def add_commands(command: Commands) -> None:
     """Add the commands of `train`."""
     _add_train(command("train", run_train, "Train an experiment, or continue a run.", TRAIN_HELP))
-    _add_tune(command("tune", run_tune, "Search for better values of an experiment's keys.", TUNE_HELP))
+    _add_tune(command("tune", run_tune, "Search for better values of an experiment's keys, or of a search's.", TUNE_HELP))
     _add_report(command("report", run_report, "Write a run's report.html anew, or the curves of several runs.", REPORT_HELP))
     _add_compare(command("compare", run_compare, "Train several algorithms for the same time and compare them.", COMPARE_HELP))
     cluster_commands.add_commands(command)
@@ -91,6 +93,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
+    assert isinstance(parser, Parser)
+    parser.instead = lambda words: _parser_of_a_search(parser.prog, words)
     add_json(parser)
     parser.add_argument("experiment", help="name of an experiment, or a YAML file")
     parser.add_argument("--search", action="append", default=[], metavar="KEY=SPACE", help="low..high, low..high:log or a,b,c")
@@ -101,6 +105,18 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
     parser.add_argument("--minutes", type=float, help="minutes per trial: short for --set budget.max_minutes=…")
     parser.add_argument("--runs", default="runs", help="where the search's folder is made (default: %(default)s)")
+
+
+def _parser_of_a_search(prog: str, words: Sequence[str]) -> Parser | None:
+    """The parser for the tuning of a search, if the words name one. It is imported only then."""
+    from agents.registry import is_search
+
+    player = next(filter(is_search, words), None)
+    if player is None:
+        return None
+    from agents.tuning.commands import parser
+
+    return parser(player, prog)
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:

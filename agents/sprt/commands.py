@@ -74,7 +74,7 @@ def run_sprt(options: argparse.Namespace) -> int:
         store.games()  # a damaged file is told before anything else
         print(f"the test is kept in {options.store}", file=sys.stderr)
         tell_own_efforts(test)
-        with _Live() as live, chosen_workers(options) as (workers, jobs):
+        with Live() as live, chosen_workers(options) as (workers, jobs):
             progress = play_sprt(
                 test,
                 store,
@@ -142,7 +142,7 @@ def line(progress: Any) -> str:
     return f"games {games} · score {found.score.value:.1%} · Elo {estimate_in_words(found.elo)} · {ratio}"
 
 
-class _Live:
+class Live:
     """Shows the line while games are played, as a context manager. In a terminal it is drawn anew. Elsewhere it is printed to
     stderr every ten seconds.
     """
@@ -152,7 +152,7 @@ class _Live:
 
         self._screen, self._pace, self._told = Redrawn(sys.stderr), Pace(), time.monotonic()
 
-    def __enter__(self) -> _Live:
+    def __enter__(self) -> Live:
         self._screen.__enter__()
         return self
 
@@ -166,10 +166,11 @@ class _Live:
             return
         self._told = time.monotonic()
         left = self._pace.seconds(progress.games_to_go())
-        text = f"{line(progress)} · about {_duration(left or 0.0)} to go"
+        text = f"{line(progress)} · about {duration(left or 0.0)} to go"
         self._screen.show(text) if live else print(text, file=sys.stderr)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time as one would say it."""
     minutes = seconds / 60
     return f"{seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

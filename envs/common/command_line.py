@@ -12,7 +12,7 @@ import shutil
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -75,8 +75,16 @@ def _program() -> str:
 class Parser(argparse.ArgumentParser):
     """An argparse parser whose errors take one line, and which suggests the nearest command or option."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.instead: Callable[[Sequence[str]], Parser | None] | None = None
+        """Returns the parser of what these words ask for; None if it is this one."""
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse arguments that are left over. Each command's parser does this itself, because only it knows its options."""
+        other = self.instead(args or ()) if self.instead else None
+        if other is not None:
+            return other.parse_known_args(args, namespace)
         options, left = super().parse_known_args(args, namespace)
         for word in left:
             if word.startswith("--"):

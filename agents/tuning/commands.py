@@ -1,0 +1,263 @@
+"""`procsnake tune alphabeta`: what is typed, told and written."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from agents.effort import add_effort
+from agents.options_file import OptionsFile
+from agents.registry import options_given
+from agents.sprt.commands import Live as LiveTest
+from agents.sprt.commands import duration
+from agents.sprt.commands import line as sprt_line
+from agents.sprt.page import verdict_in_words, write_page
+from agents.sprt.play import Pace, play_sprt
+from agents.sprt.play import Progress as TestProgress
+from agents.sprt.settings import Sprt
+from agents.sprt.statistics import Hypotheses
+from agents.tournament.settings import Player
+from agents.tournament.store import Store
+from agents.tournament.workers import InProcesses, InThreads
+from agents.tuning.parameters import Parameter, choose, flat, nested, parameters_of, search_of, table, with_values
+from agents.tuning.play import Progress, movement, play_tuning
+from agents.tuning.regression import regress
+from agents.tuning.settings import Tuning
+from envs.common.command_line import (
+    Parser,
+    Redrawn,
+    add_game_options,
+    add_json,
+    at_least,
+    game_settings,
+    kept_at,
+    make_place_for,
+    print_json,
+    shell_command,
+)
+from envs.common.cores import usable_cores
+from envs.common.errors import ConfigError
+
+_HELP = """\
+SPSA (--pairs) moves all parameters at once, up or down by coins, plays the two sides against each other, and steps towards the
+better one. Texel's method (--from) fits weights to the results of recorded games. Either way the result is a file of options,
+which is not accepted until a sequential test has found it better: --accept FILE plays that test. Games are kept as they end:
+the same command goes on.
+
+examples:
+  procsnake tune alphabeta --parameters weights.length,weights.hunger --pairs 2000 --nodes 300
+  procsnake tune alphabeta --parameters near:2,weights.cell:1:0.01 --pairs 2000 --nodes 300    # NAME:C_END:R_END
+  procsnake tune alphabeta --parameters weights --from outputs/sprt.db outputs/tournament.db
+  procsnake tune alphabeta --accept outputs/tuned-alphabeta.yaml --nodes 300
+
+parameters of {search}, their values in {player}, and by how much a tuning moves them:
+{table}
+"""
+_BETWEEN_LINES_S, _BETWEEN_REDRAWS_S = 10.0, 0.5
+
+
+def parser(player: str, prog: str) -> Parser:
+    """The parser of `tune` for a player that is a search."""
+    search = search_of(player)
+    told = _HELP.format(search=search, player=player, table=table(parameters_of(player)))
+    layout = argparse.RawDescriptionHelpFormatter
+    summary = "Tune a search's options by games, or its weights by recorded results."
+    found = Parser(prog=prog, description=summary, epilog=told, formatter_class=layout)
+    found.set_defaults(run=run_tune_search)
+    _add_options(found)
+    return found
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
+    parser.add_argument("player", help="the search; NAME?option=value&... gives it fixed options, and starting values")
+    parser.add_argument("--parameters", metavar="NAMES", help="what is tuned, with commas: names, weights, or all (see below)")
+    parser.add_argument("--pairs", type=at_least(1), default=1000, help="SPSA: pairs of games (default: %(default)s)")
+    parser.add_argument("--batch", type=at_least(1), default=8, help="SPSA: pairs between two steps (default: %(default)s)")
+    parser.add_argument(
+        "--r-end", type=float, help="SPSA: last step as a part of c_end (default: 0.002, for tens of thousands)"
+    )
+    add_effort(parser, wall=False)
+    parser.add_argument("--opening-turns", type=at_least(0), default=4, help="random turns at the start (default: %(default)s)")
+    parser.add_argument("--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn")
+    parser.add_argument("--jobs", type=at_least(1), help="games at the same time (default: as many as cores)")
+    parser.add_argument("--store", metavar="FILE", help="SQLite file of the games (default: outputs/tune-SEARCH.db)")
+    parser.add_argument("--out", metavar="FILE", help="file of options to write (default: outputs/tuned-SEARCH.yaml)")
+    parser.add_argument("--from", dest="recorded", nargs="+", metavar="STORE", help="Texel: stores of recorded games")
+    parser.add_argument("--every", type=at_least(1), default=3, help="Texel: turns between positions (default: %(default)s)")
+    parser.add_argument("--games", type=at_least(2), help="Texel: games a store at most; --accept: as in sprt")
+    parser.add_argument("--accept", metavar="FILE", help="play the sequential test that a tuned file has to pass")
+    parser.add_argument("--elo0", type=float, default=0.0, help="of that test (default: %(default)s)")
+    parser.add_argument("--elo1", type=float, default=10.0, help="of that test (default: %(default)s)")
+    parser.add_argument("--snakes", type=int, default=2, help="of that test (default: %(default)s)")
+    add_game_options(parser)
+
+
+def run_tune_search(options: argparse.Namespace) -> int:
+    """Run `procsnake tune` for a search. Returns the exit code."""
+    if options.accept:
+        return _accept(options)
+    if not options.parameters:
+        raise ConfigError(f"name what is to be tuned: --parameters all, or some of {', '.join(parameters_of(options.player))}")
+    return _regress(options) if options.recorded else _play(options)
+
+
+def _play(options: argparse.Namespace) -> int:
+    """SPSA."""
+    tuning = _tuning(options)
+    path = options.store or kept_at(f"tune-{search_of(options.player)}.db")
+    make_place_for(path)
+    with Store(path, Tuning) as store:
+        print(f"the games are kept in {path}", file=sys.stderr)
+        with _Live() as live:
+            progress = play_tuning(tuning, store, concurrency=options.jobs or usable_cores(), on_game=live)
+    found = progress.to_dict()
+    out = _write(options, progress.values, found)
+    if options.json:
+        print_json({**found, "options": str(out)})
+        return 0
+    print(line(progress))
+    _tell(options, out, tuning.parameters, progress.values)
+    return 0
+
+
+def _tuning(options: argparse.Namespace) -> Tuning:
+    known = parameters_of(options.player)
+    return Tuning(
+        players=(Player("plus", options.player), Player("minus", options.player)),
+        parameters=choose(known, options.parameters.split(","), r_end=options.r_end),
+        pairs=options.pairs,
+        batch=options.batch,
+        nodes=options.nodes,
+        cpu_ms=options.time,
+        opening_turns=options.opening_turns,
+        width=options.width,
+        height=options.height,
+        settings=game_settings(options),
+        seed=options.seed,
+        max_turns=options.max_turns,
+    )
+
+
+def _regress(options: argparse.Namespace) -> int:
+    """Texel's method."""
+    stores = [Path(path) for path in options.recorded]
+    most = options.games or sys.maxsize
+    found = regress(options.player, options.parameters.split(","), stores, every=options.every, most=most)
+    told, fit = found.to_dict(), found.fit
+    out = _write(options, found.values, told)
+    if options.json:
+        print_json({**told, "options": str(out)})
+        return 0
+    print(
+        f"{told['games']} games, {told['positions']} positions, K {fit.scale:.0f}, loss {fit.loss_before:.4f} → {fit.loss:.4f}"
+    )
+    _tell(options, out, found.parameters, found.values)
+    return 0
+
+
+def _write(options: argparse.Namespace, values: dict[str, Any], tuning: dict[str, Any]) -> Path:
+    """The file of options: what the player had, with the tuned values in its place. Returns its path."""
+    search = search_of(options.player) or ""
+    out = options.out or kept_at(f"tuned-{search}.yaml")
+    make_place_for(out)
+    _, given = options_given(options.player)
+    tuned = nested({**flat(given), **values})
+    OptionsFile(agent=search, options=tuned, against=options.player, tuning=tuning).write(Path(out))
+    return Path(out)
+
+
+def _tell(options: argparse.Namespace, out: Path, parameters: Sequence[Parameter], values: dict[str, Any]) -> None:
+    for one in parameters:
+        print(f"  {one.name}  {one.plain(one.start):g} → {values[one.name]:g}")
+    effort = [f"--nodes={options.nodes}"] if options.nodes else [f"--time={options.time:g}"] if options.time else []
+    test = shell_command("sprt", f"tuned={_with_file(options.player, out)}", f"before={options.player}", *effort)
+    accept = shell_command("tune", options.player, "--accept", out, *effort)
+    print(f"written: {out}, not accepted until a sequential test has found it better: {test}")
+    print(f"or, with the verdict in the file: {accept}")
+
+
+def _with_file(player: str, path: Path) -> str:
+    """The player with its options from a file."""
+    return f"{options_given(player)[0]}?{urlencode({'options': str(path)}, safe='/')}"
+
+
+def _accept(options: argparse.Namespace) -> int:
+    """The sequential test of a file of options against what it is to replace; its verdict goes into the file."""
+    path = Path(options.accept)
+    tuned = OptionsFile.read(path)
+    if tuned.agent != search_of(options.player):
+        raise ConfigError(f"{path} has options of {tuned.agent!r}, not of {options.player!r}")
+    store_path = options.store or kept_at(f"{path.stem}-test.db")
+    make_place_for(store_path)
+    jobs = options.jobs or usable_cores()
+    places = InThreads if jobs == 1 else InProcesses
+    with Store(store_path, Sprt) as store, LiveTest() as live:
+        test = _test(tuned, options)
+        progress = play_sprt(test, store, concurrency=jobs, workers=places, max_games=options.games, on_game=live)
+    page = write_page(progress, Path(store_path).with_suffix(".html"))
+    replace(tuned, accepted=progress.verdict == "H1", test=_kept_of(progress)).write(path)
+    print_json(progress.to_dict()) if options.json else print(f"{sprt_line(progress)}\n{verdict_in_words(progress)}")
+    print(f"the verdict is in {path}, the games are in {store_path}, the report is {page}", file=sys.stderr)
+    return 0
+
+
+def _test(tuned: OptionsFile, options: argparse.Namespace) -> Sprt:
+    # The values themselves are the player's name, so that a file that changes meanwhile is another test.
+    own = with_values(tuned.against, flat(tuned.options))
+    return Sprt(
+        players=(Player("tuned", own), Player("before", tuned.against)),
+        hypotheses=Hypotheses(elo0=options.elo0, elo1=options.elo1),
+        seats=options.snakes,
+        nodes=options.nodes,
+        cpu_ms=options.time,
+        opening_turns=options.opening_turns,
+        width=options.width,
+        height=options.height,
+        settings=game_settings(options),
+        seed=options.seed,
+        max_turns=options.max_turns,
+    )
+
+
+def _kept_of(progress: TestProgress) -> dict[str, Any]:
+    """What the file keeps of a test."""
+    told = progress.to_dict()
+    return {name: told[name] for name in ("verdict", "games", "score", "elo", "llr", "elo0", "elo1", "snakes", "effort")}
+
+
+def line(progress: Progress) -> str:
+    """Where a tuning stands, in a line: parameters as they are, and how far they have gone in units of their c_end."""
+    gone = zip(progress.values.items(), movement(progress), strict=True)
+    values = " ".join(f"{name}={value:g} ({moved:+.1f} c)" for (name, value), moved in gone)
+    return f"pair {progress.pairs} of {progress.tuning.pairs} · games {progress.games} · {values}"
+
+
+class _Live:
+    """The line while games are played: redrawn in a terminal, else told every ten seconds on stderr. A context manager."""
+
+    def __init__(self) -> None:
+        self._screen, self._pace, self._told = Redrawn(sys.stderr), Pace(), time.monotonic()
+
+    def __enter__(self) -> _Live:
+        self._screen.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._screen.__exit__()
+
+    def __call__(self, progress: Progress) -> None:
+        self._pace.tick()
+        live = self._screen.live
+        if time.monotonic() - self._told < (_BETWEEN_REDRAWS_S if live else _BETWEEN_LINES_S):
+            return
+        self._told = time.monotonic()
+        left = self._pace.seconds(2 * progress.tuning.pairs - progress.games) or 0.0
+        text = f"{line(progress)} · about {duration(left)} to go"
+        self._screen.show(text) if live else print(text, file=sys.stderr)

@@ -1,0 +1,162 @@
+"""The options of a search that can be tuned, with the ranges that it declares for them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from agents.registry import is_search, options_given
+from agents.search.alphabeta import AlphaBeta
+from agents.search.evaluation import Weights
+from agents.search.mcts import MCTS
+from agents.search.ranges import Range, ranges_of
+from envs.common.errors import ConfigError, UnknownNameError
+
+SEARCHES = {"alphabeta": AlphaBeta, "mcts": MCTS}
+WEIGHTS = "weights"
+ALL = "all"
+R_END = 0.002
+"""Fishtest's usual step size at the end of a tuning of tens of thousands of pairs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """An option that is tuned. Raises `ConfigError` for values that can't be."""
+
+    name: str
+    """As in a player's name: `near`, or `weights.cell`."""
+    start: float
+    low: float
+    high: float
+    is_integer: bool
+    c_end: float
+    """By how much it is moved up and down in the last pair of games."""
+    r_end: float = R_END
+    """The last step, as a part of `c_end`, for each game that is won more than lost."""
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.start <= self.high:
+            raise ConfigError(f"{self.name} starts at {self.start:g}; it must be from {self.low:g} to {self.high:g}")
+        if not 0 < self.c_end <= self.high - self.low:
+            raise ConfigError(
+                f"c_end of {self.name} is {self.c_end:g}; it must be above 0, and at most {self.high - self.low:g}"
+            )
+        if not 0 < self.r_end < float("inf"):
+            raise ConfigError(f"r_end of {self.name} is {self.r_end:g}; it must be a number above 0")
+
+    def plain(self, value: float) -> int | float:
+        """The value as the option takes it."""
+        return round(value) if self.is_integer else round(float(value), 6)
+
+
+def search_of(player: str) -> str | None:
+    """The name of the search in a player such as `runs/first+mcts?near=9`; None if it is none."""
+    return player.partition("?")[0].rpartition("+")[2] if is_search(player) else None
+
+
+def declared(search: str) -> Mapping[str, Range]:
+    """The ranges of a search's options, the weights of its evaluation included."""
+    weights = {f"{WEIGHTS}.{name}": found for name, found in ranges_of(Weights).items()}
+    return {**ranges_of(vars(SEARCHES[search])["__init__"]), **weights}
+
+
+def parameters_of(player: str) -> dict[str, Parameter]:
+    """All parameters of a search by name, each starting at the value that `player` gives it.
+
+    Raises `UnknownNameError` for a player that is no search.
+    """
+    search = search_of(player)
+    if search is None:
+        raise UnknownNameError("search", player, SEARCHES)
+    _, given = options_given(player)
+    arguments = inspect.signature(SEARCHES[search]).parameters
+    values: dict[str, Any] = {name: argument.default for name, argument in arguments.items()}
+    values |= {f"{WEIGHTS}.{name}": value for name, value in Weights()._asdict().items()}
+    for name, value in given.items():
+        values |= {f"{name}.{entry}": one for entry, one in value.items()} if isinstance(value, dict) else {name: value}
+    return {
+        name: Parameter(
+            name=name,
+            start=_number(name, values[name]),
+            low=found.low,
+            high=found.high,
+            is_integer=type(Weights()._asdict().get(name.removeprefix(f"{WEIGHTS}."), _default(arguments, name))) is int,
+            c_end=found.step,
+        )
+        for name, found in declared(search).items()
+    }
+
+
+def _default(arguments: Mapping[str, inspect.Parameter], name: str) -> Any:
+    return arguments[name].default if name in arguments else None
+
+
+def _number(name: str, value: Any) -> float:
+    if type(value) not in (int, float):
+        raise ConfigError(f"{name} is {value!r}; it must be a number")
+    return float(value)
+
+
+def choose(known: Mapping[str, Parameter], asked: Iterable[str], *, r_end: float | None = None) -> tuple[Parameter, ...]:
+    """The parameters that are asked for: `NAME`, `NAME:C_END`, `NAME:C_END:R_END`, `weights` for all weights, or `all`.
+
+    `r_end` is that of those that don't say. Raises `UnknownNameError` and `ConfigError`.
+    """
+    found: dict[str, Parameter] = {}
+    for text in asked:
+        name, c_end, own_r_end = _read(text)
+        for one in [one for one in known if name == ALL or (name == WEIGHTS and one.startswith(f"{WEIGHTS}."))] or [name]:
+            if one not in known:
+                raise UnknownNameError("parameter", one, [*known, ALL, WEIGHTS])
+            usual = known[one]
+            step = next(value for value in (own_r_end, r_end, usual.r_end) if value is not None)
+            found[one] = replace(usual, c_end=usual.c_end if c_end is None else c_end, r_end=step)
+    if not found:
+        raise ConfigError(f"nothing to tune: name parameters, as in --parameters {next(iter(known))},weights, or all")
+    return tuple(found.values())
+
+
+def _read(text: str) -> tuple[str, float | None, float | None]:
+    """(name, c_end, r_end)"""
+    name, *numbers = text.split(":")
+    try:
+        c_end, r_end = [*map(float, numbers), None, None][:2]
+        if len(numbers) > 2:
+            raise ValueError("there are too many numbers")
+    except ValueError as error:
+        raise ConfigError(f"{text!r} can't be read; a parameter looks like NAME, NAME:C_END or NAME:C_END:R_END") from error
+    return name, c_end, r_end
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by name as the options that `agents.make` takes: those of weights in a mapping of their own."""
+    weights = {name.removeprefix(f"{WEIGHTS}."): value for name, value in values.items() if name.startswith(f"{WEIGHTS}.")}
+    plain = {name: value for name, value in values.items() if not name.startswith(f"{WEIGHTS}.")}
+    return {**plain, WEIGHTS: weights} if weights else plain
+
+
+def flat(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What `nested` was made of."""
+    weights = options.get(WEIGHTS, {})
+    plain = {name: value for name, value in options.items() if name != WEIGHTS}
+    return {**plain, **{f"{WEIGHTS}.{name}": value for name, value in weights.items()}}
+
+
+def with_values(player: str, values: Mapping[str, Any]) -> str:
+    """The player with these values in the place of its own, as `agents.make` takes it: nothing is read from files then."""
+    name, given = options_given(player)
+    options = {**flat(given), **values}
+    return f"{name}?{urlencode(options)}" if options else name
+
+
+def table(known: Mapping[str, Parameter]) -> str:
+    """The parameters, their defaults and ranges, and the usual `c_end`, a line each."""
+    width = max(map(len, known))
+    lines = [
+        f"  {one.name:<{width}}  {one.start:>8g}  from {one.low:g} to {one.high:g}, c_end {one.c_end:g}"
+        for one in known.values()
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,165 @@
+"""Plays a tuning: batch after batch of pairs, games side by side, and the parameters' steps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from agents.sprt.openings import opening
+from agents.sprt.play import points
+from agents.sprt.settings import FIRST, SECOND
+from agents.tournament.game import Fixture
+from agents.tournament.play import play_side_by_side
+from agents.tournament.settings import Game, Match, Player
+from agents.tournament.store import Store
+from agents.tournament.workers import InThreads
+from agents.tuning.parameters import with_values
+from agents.tuning.settings import Tuning
+from agents.tuning.spsa import Spsa, Trial
+
+
+class Progress:
+    """What a tuning has come to: a function of its settings and of the games' results, whenever they ended."""
+
+    def __init__(self, tuning: Tuning, games: Iterable[Game] = ()) -> None:
+        self.tuning = tuning
+        self.spsa = Spsa(tuning.parameters, pairs=tuning.pairs, seed=tuning.seed)
+        self.path = [self.spsa.start]
+        """The parameters, float64 (P,), before each batch, and at the end."""
+        self.games = 0
+        self._results: dict[tuple[int, int], int] = {}
+        self.add(games)
+
+    @property
+    def pairs(self) -> int:
+        """How many have made their step."""
+        return min((len(self.path) - 1) * self.tuning.batch, self.tuning.pairs)
+
+    @property
+    def is_over(self) -> bool:
+        return self.pairs == self.tuning.pairs
+
+    @property
+    def values(self) -> dict[str, int | float]:
+        """The parameters as they stand, by name."""
+        return {one.name: one.plain(value) for one, value in zip(self.tuning.parameters, self.path[-1], strict=True)}
+
+    def batch(self) -> range:
+        """The numbers of the pairs that come next, from 0."""
+        return range(self.pairs, min(self.pairs + self.tuning.batch, self.tuning.pairs))
+
+    def trial(self, pair: int) -> Trial:
+        """The sides of a pair of the next batch."""
+        return self.spsa.trial(self.path[-1], pair + 1)
+
+    def has(self, pair: int, rotation: int) -> bool:
+        """Whether this game has been played."""
+        return (pair, rotation) in self._results
+
+    def add(self, games: Iterable[Game]) -> None:
+        """Take finished games into account. The parameters step once a batch is complete, pair after pair."""
+        for game in games:
+            self._results[game.round, game.number] = int(2 * points(game) - 1)
+            self.games += 1
+        while not self.is_over and all(self.has(pair, rotation) for pair in self.batch() for rotation in (0, 1)):
+            theta = self.path[-1]
+            for pair in self.batch():
+                theta = self.spsa.step(theta, pair + 1, self._results[pair, 0] + self._results[pair, 1])
+            self.path.append(theta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able: the parameters, from where to where, and by how many games."""
+        t = self.tuning
+        return {
+            "player": t.player,
+            "method": "spsa",
+            "pairs": self.pairs,
+            "pairs_asked": t.pairs,
+            "batch": t.batch,
+            "games": self.games,
+            "seed": t.seed,
+            "effort": {"nodes": t.nodes, "cpu_ms": t.cpu_ms},
+            "parameters": {
+                one.name: {
+                    "start": one.plain(one.start),
+                    "value": self.values[one.name],
+                    "c_end": one.c_end,
+                    "r_end": one.r_end,
+                }
+                for one in t.parameters
+            },
+        }
+
+
+def play_tuning(
+    tuning: Tuning,
+    store: Store[Tuning],
+    *,
+    concurrency: int = 1,
+    on_game: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Play the games that are missing in the store, `concurrency` at the same time. Raises what `agents.make` raises."""
+    store.begin(tuning)
+    progress = Progress(tuning, store.games())
+    while not progress.is_over:
+        _play_batch(progress, store, concurrency, on_game)
+    return progress
+
+
+def _play_batch(progress: Progress, store: Store[Tuning], concurrency: int, on_game: Callable[[Progress], None] | None) -> None:
+    tuning, pairs = progress.tuning, progress.batch()
+    match = _with_sides(tuning, [progress.trial(pair) for pair in pairs])
+
+    def keep(game: Game) -> None:
+        # In the store the sides of every pair are players 0 and 1.
+        seats = tuple(replace(seat, player=FIRST if seat.player % 2 == 0 else SECOND) for seat in game.seats)
+        own = replace(game, seats=seats)
+        store.add(own)
+        progress.add([own])
+        if on_game:
+            on_game(progress)
+
+    fixtures = (
+        Fixture(pair, rotation, start.seed, _sides(place, rotation), start.as_array(2))
+        for place, pair in enumerate(pairs)
+        for start in [opening(tuning, pair)]
+        for rotation in (0, 1)
+        if not progress.has(pair, rotation)
+    )
+    # Every batch has other players, for which processes would have to be started anew.
+    with InThreads(match, concurrency) as places:
+        play_side_by_side(match, fixtures, keep, places, per_server=1)
+
+
+def _with_sides(tuning: Tuning, trials: list[Trial]) -> Match:
+    """The match of a batch, with the sides of its pairs as players 0 and 1, 2 and 3, …"""
+    sides = [side for trial in trials for side in (trial.plus, trial.minus)]
+    players = []
+    for number, side in enumerate(sides):
+        values = {one.name: one.plain(value) for one, value in zip(tuning.parameters, side, strict=True)}
+        players.append(Player(f"side {number}", with_values(tuning.player, values)))
+    return Match(
+        players=tuple(players),
+        width=tuning.width,
+        height=tuning.height,
+        settings=tuning.settings,
+        seed=tuning.seed,
+        timeout_ms=tuning.timeout_ms,
+        max_turns=tuning.max_turns,
+        nodes=tuning.nodes,
+        cpu_ms=tuning.cpu_ms,
+    )
+
+
+def _sides(place: int, rotation: int) -> tuple[int, int]:
+    """Players in slot order of a game of the batch's pair."""
+    plus, minus = 2 * place, 2 * place + 1
+    return (plus, minus) if rotation == 0 else (minus, plus)
+
+
+def movement(progress: Progress) -> np.ndarray:
+    """How far each parameter has gone, float64 (P,), in units of its `c_end`."""
+    return (progress.path[-1] - progress.path[0]) / np.array([one.c_end for one in progress.tuning.parameters])

@@ -1,0 +1,123 @@
+"""Quiet positions of recorded games, as features of the evaluation, and how the games ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from agents.search.alphabeta import AlphaBeta
+from agents.search.evaluation import SURE, Weights, judge, weigh
+from agents.search.fill import divide
+from agents.search.make_unmake import search_rules
+from agents.search.players import head_distance
+from agents.search.ranges import ranges_of
+from agents.search.territory import Territory, new_territory, survey
+from agents.sprt.settings import Sprt
+from agents.tournament.settings import Game, Match, Tournament
+from agents.tournament.store import Store, StoreError
+from agents.tuning.settings import Tuning
+from envs.battlesnake.games import play_turn, start_games
+from envs.battlesnake.state import ALIVE, State
+from envs.common.errors import ConfigError
+
+LINEAR = tuple(name for name, declared in ranges_of(Weights).items() if declared.is_linear)
+"""The weights in which the evaluation is linear."""
+UNIT = 10_000 * 24 * 4 * 420
+"""Every denominator of the evaluation divides it, so a multiple of it is evaluated without rounding."""
+_NODES = 300
+"""Of the search that says whether a position is decided: such positions are no longer evaluated in a game."""
+
+
+@dataclass(frozen=True)
+class Positions:
+    """N positions, each seen by one snake."""
+
+    features: np.ndarray
+    """float64 (N, W): the points that the evaluation gives for a weight of 1, by weight of `LINEAR`."""
+    results: np.ndarray
+    """float64 (N,): 1 where that snake alone came first, an equal share of a shared first place, else 0."""
+    games: int
+
+
+def features_of(state: State, me: int, territory: Territory, weights: Weights) -> np.ndarray:
+    """The evaluation's features on board 0 for the living snake `me`, int64 (W,) in units of 1 / `UNIT`.
+
+    They are asked of the evaluation itself, a weight at a time; `weights` gives those in which it isn't linear.
+    """
+    s, r = state.arrays, search_rules(state.rules)
+    divide(s, r, territory, me)
+    nothing = weights._replace(**dict.fromkeys(LINEAR, 0))
+    return np.array([weigh(s, r, territory, nothing._replace(**{name: UNIT}), me) for name in LINEAR], np.int64)
+
+
+def is_quiet(state: State, me: int) -> bool:
+    """Whether no two heads can meet on the next turn, of which one is mine: where the search stops looking."""
+    s, r = state.arrays, search_rules(state.rules)
+    others = np.flatnonzero(s.cause[0] == ALIVE)
+    return all(head_distance(s, r, me, int(i)) != 2 for i in others if i != me)
+
+
+def read_games(path: Path) -> tuple[Match, list[Game]]:
+    """The match in a store of `tournament`, `sprt` or `tune`, and its games. Raises `StoreError` for other files."""
+    if not path.is_file():
+        raise StoreError(f"there is no {path}. Games are recorded by procsnake tournament, sprt and tune, in their --store")
+    kinds: tuple[type[Match], ...] = (Sprt, Tournament, Tuning)
+    for kind in kinds:
+        with Store(path, kind) as store:
+            try:
+                match = store.load()
+            except StoreError as error:
+                refusal = error
+                continue
+            if match is None:
+                raise StoreError(f"{path} holds no match")
+            return match, store.games()
+    raise refusal
+
+
+def collect(recorded: Iterable[tuple[Match, Sequence[Game]]], weights: Weights, *, every: int, most: int) -> Positions:
+    """Quiet and undecided positions of these games, each `every` turns, at most `most` games of each match.
+
+    Openings are left out, because nobody chose them. Raises `ConfigError` if there are none.
+    """
+    features, results, count = [], [], 0
+    for match, games in recorded:
+        for game in games[:most]:
+            count += 1
+            for state, slot in _seen(match, game, every):
+                territory = new_territory(state)
+                survey(state.arrays, search_rules(state.rules), territory)
+                features.append(features_of(state, slot, territory, weights) / UNIT)
+                results.append(_result(game, slot))
+    if not features:
+        raise ConfigError(f"{count} games have no quiet, undecided position; record longer games")
+    return Positions(np.array(features), np.array(results), count)
+
+
+def _seen(match: Match, game: Game, every: int) -> Iterator[tuple[State, int]]:
+    """The positions of a game that count, with the slot that sees them."""
+    state = State(1, width=match.width, height=match.height, num_snakes=len(game.seats), settings=match.settings)
+    state.seed(game.seed)
+    running, search = start_games(state), AlphaBeta(nodes=_NODES)
+    first = match.opening_turns if isinstance(match, Sprt) else 1
+    for turn, moves in enumerate(game.moves):
+        if turn >= first and (turn - first) % every == 0:
+            for slot in map(int, np.flatnonzero(state.arrays.cause[0] == ALIVE)):
+                if is_quiet(state, slot) and abs(search.act(state, slot).note["score"]) < SURE:
+                    yield state, slot
+        play_turn(state, moves[None], running)
+
+
+def _result(game: Game, slot: int) -> float:
+    first = [seat.place == 1 for seat in game.seats]
+    return first[slot] / sum(first)
+
+
+def evaluate(state: State, me: int, territory: Territory, weights: Weights) -> int:
+    """The search's evaluation of board 0 for the living snake `me`."""
+    s, r = state.arrays, search_rules(state.rules)
+    survey(s, r, territory)
+    return int(judge(s, r, territory, weights, me))

@@ -1,0 +1,76 @@
+"""Texel's method on stores of recorded games: from a search and its weights' names to their new values."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.registry import options_given
+from agents.search.evaluation import weights_of
+from agents.tuning.parameters import ALL, WEIGHTS, Parameter, parameters_of
+from agents.tuning.positions import LINEAR, Positions, collect, read_games
+from agents.tuning.texel import Fit, fit_weights
+from envs.common.errors import ConfigError, UnknownNameError
+
+
+@dataclass(frozen=True)
+class Regression:
+    """What Texel's method came to."""
+
+    player: str
+    parameters: tuple[Parameter, ...]
+    values: dict[str, int | float]
+    """The weights by name, rounded and within their ranges."""
+    positions: Positions
+    fit: Fit
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able: the weights, from where to where, and by what."""
+        return {
+            "player": self.player,
+            "method": "texel",
+            "games": self.positions.games,
+            "positions": len(self.positions.results),
+            "scale": self.fit.scale,
+            "loss_before": self.fit.loss_before,
+            "loss": self.fit.loss,
+            "parameters": {
+                one.name: {"start": one.plain(one.start), "value": self.values[one.name], "fitted": round(float(fitted), 3)}
+                for one, fitted in zip(self.parameters, self.fit.weights, strict=True)
+            },
+        }
+
+
+def regress(
+    player: str, asked: Sequence[str], stores: Sequence[Path], *, every: int = 3, most: int = sys.maxsize
+) -> Regression:
+    """Fit the weights `asked` ("weights" or "all": every linear one) of `player` to games in `stores`.
+
+    A position is taken each `every` turns, and from each store `most` games at most. Raises `UnknownNameError` for a name that
+    is no parameter's, `StoreError`, and `ConfigError` for a parameter in which the evaluation isn't linear and for games that
+    decide nothing.
+    """
+    known = parameters_of(player)
+    linear = {f"{WEIGHTS}.{name}": known[f"{WEIGHTS}.{name}"] for name in LINEAR}
+    chosen = tuple(linear.values()) if {ALL, WEIGHTS} & set(asked) else tuple(_linear(name, known, linear) for name in asked)
+    places = [LINEAR.index(one.name.removeprefix(f"{WEIGHTS}.")) for one in chosen]
+    weights = weights_of(options_given(player)[1].get(WEIGHTS))
+    found = collect(map(read_games, stores), weights, every=every, most=most)
+    start = np.array([getattr(weights, name) for name in LINEAR], float)
+    rest = np.delete(found.features, places, axis=1) @ np.delete(start, places)
+    fit = fit_weights(found.features[:, places], rest, found.results, start[places])
+    values = {one.name: one.plain(min(max(new, one.low), one.high)) for one, new in zip(chosen, fit.weights, strict=True)}
+    return Regression(player, chosen, values, found, fit)
+
+
+def _linear(name: str, known: dict[str, Parameter], linear: dict[str, Parameter]) -> Parameter:
+    if name not in known:
+        raise UnknownNameError("parameter", name, [*linear, ALL, WEIGHTS])
+    if name not in linear:
+        raise ConfigError(f"the evaluation isn't linear in {name}; Texel's method takes {', '.join(linear)}. Tune it by games")
+    return linear[name]

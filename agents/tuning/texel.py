@@ -1,0 +1,89 @@
+"""Texel's method: weights under which the evaluation foretells the results of recorded games best.
+
+A position that the evaluation gives s points is won with probability 1 / (1 + exp(-s / K)). First K is fitted with the weights
+as they are, then the weights with that K. The loss is the mean of -log of the probability of what happened: so it is a logistic
+regression, which has one minimum. Texel's author took squares. Source: P. Österlund, "Texel's Tuning Method", 2014.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from envs.common.errors import ConfigError
+
+_STEPS, _PRECISION, _HALVINGS = 100, 1e-10, 40
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a regression came to."""
+
+    weights: np.ndarray
+    """float64 (W,): the weights; those whose feature never varies are as they were."""
+    scale: float
+    """K, in points of the evaluation."""
+    loss_before: float
+    """Mean negative log-likelihood with the weights as they were, in nats."""
+    loss: float
+    """The same with the fitted weights."""
+
+
+def fit_scale(scores: np.ndarray, results: np.ndarray) -> float:
+    """K for evaluations `scores` (N,) and `results` (N,), 0 lost, ½ shared, 1 won.
+
+    Raises `ConfigError` if the scores tell nothing of the results, or tell all.
+    """
+    inverse = float(_regress(scores[:, None], results, np.zeros(len(scores)), np.zeros(1))[0])
+    if not inverse > 0:
+        raise ConfigError(
+            f"the evaluation foretells nothing of these {len(results)} positions' results (1 / K would be {inverse:.3g});"
+            " record more games, of stronger players"
+        )
+    return 1 / inverse
+
+
+def fit_weights(features: np.ndarray, rest: np.ndarray, results: np.ndarray, start: np.ndarray) -> Fit:
+    """Fit the weights of `features` (N, W), which are `start` (W,) now; `rest` (N,) is the part of the score that stays.
+
+    Raises `ConfigError` as `fit_scale` does.
+    """
+    scale = fit_scale(features @ start + rest, results)
+    varies = features.std(axis=0) > 0
+    fixed = rest + features[:, ~varies] @ start[~varies]
+    weights = start.copy()
+    weights[varies] = _regress(features[:, varies] / scale, results, fixed / scale, start[varies])
+    before, after = (_loss((features @ w + rest) / scale, results) for w in (start, weights))
+    return Fit(weights, scale, before, after)
+
+
+def _regress(features: np.ndarray, results: np.ndarray, offset: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """The coefficients (W,) with the least loss, by Newton's method; a step that makes it worse is halved.
+
+    Raises `ConfigError` if there is no such minimum, as where some weights separate the won from the lost positions.
+    """
+    found, loss = start.astype(float), _loss(features @ start + offset, results)
+    for _ in range(_STEPS):
+        expected = _probability(features @ found + offset)
+        slope = features.T @ (results - expected)
+        curvature = (features * (expected * (1 - expected))[:, None]).T @ features
+        step, *_ = np.linalg.lstsq(curvature, slope, rcond=_PRECISION)
+        for _ in range(_HALVINGS):
+            after = _loss(features @ (found + step) + offset, results)
+            if after <= loss:
+                break
+            step = step / 2
+        found, gained, loss = found + step, loss - after, after
+        if gained < _PRECISION < loss:
+            return found
+    raise ConfigError(f"the results of these {len(results)} positions leave the weights undecided; record more games")
+
+
+def _probability(logits: np.ndarray) -> np.ndarray:
+    return np.asarray(0.5 * (1 + np.tanh(logits / 2)))
+
+
+def _loss(logits: np.ndarray, results: np.ndarray) -> float:
+    """Mean of -log of the probability of what happened, in nats."""
+    return float(np.mean(np.logaddexp(0, logits) - results * logits))

@@ -1,0 +1,122 @@
+"""`procsnake tune alphabeta` as it is typed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import agents
+from agents.options_file import OptionsFile
+from procsnake import main
+from tests.agents.tuning.made import START, play, small
+
+SMALL = ["--nodes", "40", "--width", "7", "--height", "7", "--max-turns", "120", "--jobs", "2"]
+TUNE = ["tune", START, "--parameters", "weights.length:40", "--pairs", "6", "--batch", "3", "--r-end", "0.2", *SMALL]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_it_writes_options_that_are_not_accepted_and_says_how_to_test_them(folder, capsys):
+    assert main(TUNE) == 0
+    told = capsys.readouterr().out
+    assert "pair 6 of 6 · games 12 · weights.length=" in told
+    assert f"'tuned=alphabeta?options=outputs/tuned-alphabeta.yaml' 'before={START}' --nodes=40" in told
+    tuned = OptionsFile.read(folder / "outputs" / "tuned-alphabeta.yaml")
+    assert (tuned.agent, tuned.against, tuned.accepted, tuned.test) == ("alphabeta", START, False, None)
+    assert agents.make("alphabeta?options=outputs/tuned-alphabeta.yaml").weights.length == tuned.options["weights"]["length"]
+    assert (folder / "outputs" / "tune-alphabeta.db").is_file()
+    # The same command goes on: here, with nothing left to play.
+    assert main([*TUNE, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["games"], found["pairs"], found["method"]) == (12, 6, "spsa")
+    assert found["parameters"]["weights.length"]["value"] == tuned.options["weights"]["length"]
+
+
+def test_the_command_that_it_prints_is_a_test_of_the_two(capsys):
+    assert main(TUNE) == 0
+    capsys.readouterr()
+    words = [
+        "sprt",
+        "tuned=alphabeta?options=outputs/tuned-alphabeta.yaml",
+        f"before={START}",
+        *SMALL,
+        "--games",
+        "4",
+        "--json",
+    ]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["games"] == 4
+
+
+@pytest.mark.parametrize(("before", "verdict"), [("alphabeta?weights.cell=0&weights.length=0", "H1"), ("alphabeta", "H0")])
+def test_a_sequential_test_writes_its_verdict_into_the_file(folder, capsys, before, verdict):
+    # The good one against a bad one, and the same one against itself.
+    path = folder / "tuned.yaml"
+    OptionsFile(agent="alphabeta", options={"weights": {"cell": 6, "length": 120}}, against=before).write(path)
+    hypotheses = ["--elo0", "0", "--elo1", "90"]
+    assert main(["tune", before, "--accept", "tuned.yaml", *SMALL, *hypotheses]) == 0
+    assert f"{verdict} accepted" in capsys.readouterr().out
+    judged = OptionsFile.read(path)
+    assert judged.accepted == (verdict == "H1")
+    assert judged.test is not None
+    assert judged.test["verdict"] == verdict
+    assert judged.options == {"weights": {"cell": 6, "length": 120}}
+    assert path.read_text().startswith("# It has passed" if judged.accepted else "# NOT ACCEPTED")
+
+
+def test_an_undecided_test_accepts_nothing(folder):
+    path = folder / "tuned.yaml"
+    OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta", accepted=True).write(path)
+    assert main(["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--games", "2"]) == 0
+    assert not OptionsFile.read(path).accepted
+
+
+def test_weights_are_fitted_to_recorded_games(folder, capsys):
+    play(small(pairs=8, batch=8, width=9, height=9), folder / "games.db", concurrency=2)
+    words = ["tune", "alphabeta", "--parameters", "weights.cell,weights.cramped", "--from", "games.db", "--out", "fitted.yaml"]
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["games"], found["method"]) == (16, "texel")
+    assert found["loss"] <= found["loss_before"]
+    tuned = OptionsFile.read(folder / "fitted.yaml")
+    assert set(tuned.options["weights"]) == {"cell", "cramped"}
+    assert tuned.options["weights"]["cell"] == found["parameters"]["weights.cell"]["value"]
+
+
+def test_help_lists_the_parameters_with_their_ranges(capsys):
+    with pytest.raises(SystemExit):
+        main(["tune", "alphabeta?near=3", "--help"])
+    told = capsys.readouterr().out
+    assert "weights.hunger            400  from 0 to 2000, c_end 60" in told
+    assert "near                        3  from 1 to 24, c_end 1" in told
+    with pytest.raises(SystemExit):
+        main(["tune", "--help"])
+    assert "--scheduler" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["alphabeta"], "--parameters all, or some of max_rivals"),
+        (["alphabeta", "--parameters", "weights.hungr"], "Did you mean 'weights.hunger'"),
+        (["mcts", "--parameters", "explorations"], "Did you mean 'exploration'"),
+        (["alphabeta", "--parameters", "all", "--nodes", "5", "--time", "5"], "one way"),
+        (["alphabeta", "--parameters", "weights", "--from", "nowhere.db"], "there is no nowhere.db"),
+        (["alphabeta", "--accept", "nowhere.yaml"], "can't be read"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_line(words, told, capsys):
+    assert main(["tune", *words]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_an_option_of_the_other_tuning_is_unknown(capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(["tune", "alphabeta", "--trials", "4"])
+    assert exit_.value.code == 2
+    assert "--trials" in capsys.readouterr().err

@@ -1,0 +1,149 @@
+"""Tunings as they are played: one answer whatever happens on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from agents.registry import split_options
+from agents.tournament.store import Store, StoreError
+from agents.tuning.play import Progress
+from agents.tuning.settings import Tuning
+from envs.common.errors import ConfigError
+from tests.agents.tournament.made import game
+from tests.agents.tuning.made import START, play, small
+
+WORDS = [
+    "tune",
+    START,
+    "--parameters=weights.length,near:2",
+    "--r-end=0.1",
+    "--pairs=10",
+    "--batch=4",
+    "--seed=3",
+    "--nodes=40",
+]
+BOARD = ["--width=7", "--height=7", "--max-turns=120"]
+
+
+def answer(progress):
+    return progress.to_dict(), [theta.tolist() for theta in progress.path]
+
+
+def test_the_answer_depends_on_the_seed_and_not_on_the_jobs(tmp_path):
+    alone = play(small(), tmp_path / "a.db")
+    assert alone.is_over
+    assert alone.games == 20
+    assert answer(play(small(), tmp_path / "b.db", concurrency=3)) == answer(alone)
+    assert answer(play(small(seed=4), tmp_path / "c.db")) != answer(alone)
+
+
+def test_sides_are_played_in_pairs_from_one_start_with_seats_swapped(tmp_path):
+    play(small(pairs=4), tmp_path / "t.db")
+    with Store(tmp_path / "t.db", Tuning) as store:
+        games = store.games()
+        assert store.load() == small(pairs=4)
+    for first, second in zip(games[::2], games[1::2], strict=True):
+        assert first.seed == second.seed
+        assert [seat.player for seat in first.seats] == [0, 1]
+        assert [seat.player for seat in second.seats] == [1, 0]
+        assert (first.moves[:4] == second.moves[:4]).all()
+
+
+def test_the_sides_that_play_are_those_of_the_trial(tmp_path, monkeypatch):
+    met = []
+
+    def workers(match, count):
+        met.append(match)
+        raise InterruptedError
+
+    monkeypatch.setattr("agents.tuning.play.InThreads", workers)
+    with pytest.raises(InterruptedError):
+        play(small(), tmp_path / "t.db")
+    progress, match = Progress(small()), met[0]
+    assert match.nodes == 40
+    for place in range(4):
+        trial = progress.trial(place)
+        for side, player in zip((trial.plus, trial.minus), match.players[2 * place : 2 * place + 2], strict=True):
+            assert split_options(player.spec)[1] == {"weights": {"length": int(side[0])}, "near": int(side[1])}
+
+
+def test_games_won_move_the_parameters_towards_the_side_that_won():
+    tuning = small(batch=1, pairs=2)
+    progress = Progress(tuning)
+    trial = progress.trial(0)
+    # Plus wins from both seats.
+    progress.add([game((0, 1), (1, 2), round_=0, number=0), game((1, 2), (0, 1), round_=0, number=1)])
+    assert progress.pairs == 1
+    moved = progress.path[1] - progress.path[0]
+    assert (np.sign(moved) == np.sign(trial.plus - trial.minus)).all()
+    # A split pair moves nothing.
+    progress.add([game((0, 1), (1, 2), round_=1, number=0), game((1, 1), (0, 2), round_=1, number=1)])
+    assert (progress.path[2] == progress.path[1]).all()
+    assert progress.is_over
+
+
+def test_a_batch_steps_only_when_it_is_complete_whatever_ended_first():
+    tuning = small(batch=2, pairs=4)
+    games = [game((0, 1), (1, 2), round_=pair, number=rotation) for pair in range(4) for rotation in range(2)]
+    forwards, backwards = Progress(tuning, games), Progress(tuning)
+    for one in reversed(games):
+        assert backwards.pairs == 0
+        backwards.add([one])
+    assert answer(backwards) == answer(forwards)
+    assert len(forwards.path) == 3
+
+
+def test_what_was_broken_off_goes_on(tmp_path):
+    class Enough(Exception):
+        pass
+
+    def stop(progress):
+        if progress.games == 5:
+            raise Enough
+
+    with pytest.raises(Enough):
+        play(small(), tmp_path / "t.db", on_game=stop)
+    assert answer(play(small(), tmp_path / "t.db")) == answer(play(small(), tmp_path / "whole.db"))
+
+
+@pytest.mark.long
+def test_a_killed_tuning_goes_on_and_gives_the_same_answer(tmp_path):
+    command = [sys.executable, "-m", "procsnake", *WORDS, *BOARD, "--jobs=2", "--store=killed.db"]
+    running = subprocess.Popen(command, cwd=tmp_path, env=os.environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    while running.poll() is None and _played(tmp_path / "killed.db") < 3:
+        time.sleep(0.02)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    assert _played(tmp_path / "killed.db") >= 3
+    assert answer(play(small(), tmp_path / "killed.db")) == answer(play(small(), tmp_path / "whole.db"))
+
+
+def _played(path):
+    if not path.exists():
+        return 0
+    try:
+        with Store(path, Tuning) as store:
+            return len(store.games())
+    except StoreError:
+        return 0
+
+
+def test_a_store_keeps_one_tuning(tmp_path):
+    play(small(pairs=1), tmp_path / "t.db")
+    with pytest.raises(ConfigError, match=r"another tuning: .*pairs"):
+        play(small(pairs=2), tmp_path / "t.db")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"), [({"seats": 4}, "by duels"), ({"pairs": 0}, "pairs is 0"), ({"nodes": 5, "cpu_ms": 5.0}, "one way")]
+)
+def test_what_cannot_be_played_is_refused(wrong, told):
+    with pytest.raises(ConfigError, match=told):
+        small(**wrong)
