@@ -22,15 +22,15 @@ View = Callable[[np.ndarray], np.ndarray]
 
 
 class Views(NamedTuple):
-    """V equivalent ways to show a world with A actions; the first is the world as it is.
+    """V equivalent ways to show a world with A actions. The first shows the world as it is.
 
-    A snake's board may be mirrored or turned, and what was a good move is one still.
+    For example, a snake's board may be mirrored or turned: if a move was good, the mirrored or turned move is as good.
     """
 
     pictures: tuple[View, ...]
-    """V functions, each from observations (n, …) to observations of the same shape and dtype."""
+    """V functions. Each takes observations (n, …) and returns observations of the same shape and dtype."""
     actions: np.ndarray
-    """int64 (V, A): what each action in a view is in the world."""
+    """The action of the world that each action in a view stands for, int64 (V, A)."""
 
 
 class BatchEnv(VectorEnv):
@@ -47,7 +47,7 @@ class BatchEnv(VectorEnv):
     ==================== ================= ===================================================================
     `observations`       space dtype (R, …) what each row sees now; the *next* episode's first after an ending
     `valid`              bool (R,)         the row is to act now; False while its snake is dead in a running game
-    `action_mask`        bool (R, A)       actions worth taking (at least one a row), or None if the world has none
+    `action_mask`        bool (R, A)       actions worth taking (at least one per row), or None if the world has none
     `rewards`            float32 (R,)      for the action just taken; 0 for rows that were not valid
     `terminated`         bool (R,)         the row's episode ended by the world's rules with that action
     `truncated`          bool (R,)         it was cut off (turn limit): bootstrap from `final_observations`
@@ -65,15 +65,15 @@ class BatchEnv(VectorEnv):
     num_games: int
     rows_per_game: int
     env_steps_per_advance: int
-    """How many steps of games one `advance` takes, over all games. It is more than `num_games` where actions are repeated."""
+    """The number of steps that one `advance` takes, over all games. It is more than `num_games` if actions are repeated."""
     observation_contract: dict[str, Any] | None = None
-    """The observation type as a policy's card tells it: `type` str, `version` int and options, JSON-able. None: the world has
-    one type of observation, and its name says which."""
+    """The observation type in the form of a policy's card: `type` str, `version` int and options, in JSON's types. It is None
+    if the world has only one type of observation."""
     views: Views | None = None
-    """Equivalent ways to show the world, for trainers with `symmetries`; None: there is only one."""
+    """The equivalent ways to show the world, for trainers with `symmetries`, or None if there is only one."""
     evaluation: Evaluation = "episodes"
-    """How a policy is measured here: by the returns of its episodes, which any world can do; in games against opponents, on
-    Battlesnake; on the levels of its training and on others, in Procgen."""
+    """How a policy is measured in this world. Any world can measure it by the returns of its episodes. Battlesnake measures it
+    in games against opponents, and Procgen on the levels of its training and on others."""
 
     single_observation_space: Box
     single_action_space: Discrete
@@ -117,34 +117,38 @@ class BatchEnv(VectorEnv):
         """
 
     def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
-        """How the episodes of rows `ended`, bool (R,), went which ended with the last step: arrays (R,), and `_name` masks."""
+        """Return the results of the episodes that ended with the last step, in the form of Gymnasium's `info`.
+
+        `ended`, bool (R,), says in which rows an episode ended. Each result is an array (R,), with a mask `_name` beside it.
+        """
         return {}
 
     def picture(self, game: int = 0) -> np.ndarray:
-        """How game `game` looks to people as it stands: uint8 (H, W, 3), H and W even and always the same.
+        """Return a picture for people of game `game` as it is now, uint8 (H, W, 3), with H and W even and always the same.
 
         Films and `procsnake play` show it. The default shows what the game's first row sees (`envs.pictures.picture_of`).
         """
         return picture_of(self.observations[game * self.rows_per_game], self.single_observation_space)
 
     def remember(self, network: Any) -> None:
-        """Get to know the policy as it is now, a torch module; trainers call this before each rollout.
+        """Take notice of the present policy, a torch module. Trainers call this before each rollout.
 
-        The default does nothing. A world that plays against past selves keeps a copy. A wrapper answers for itself alone here
-        and in the two methods below: `train.worlds.state` asks each layer.
+        The default does nothing. A world that plays against past selves keeps a copy. Here and in the two methods below, a
+        wrapper acts for itself alone, because `train.worlds.state` calls each layer.
         """
 
     def progress(self) -> Any:
-        """What a checkpoint keeps of the world: pools of opponents, the stage of a curriculum, statistics; no games.
+        """Return what a checkpoint keeps of the world: pools of opponents, the stage of a curriculum, statistics, but no games.
 
-        Plain values, NumPy arrays and tensors on the CPU, which pickle can take; None (the default) if there is nothing.
+        This consists of plain values, NumPy arrays and tensors on the CPU, so that pickle can store it. It is None, the
+        default, if there is nothing to keep.
         """
         return None
 
     def carry_on(self, progress: Any, network: Any) -> None:
-        """Go on from what `progress` returned in an earlier session; the next call is `restart`.
+        """Continue from what `progress` returned in an earlier session. The next call is `restart`.
 
-        It is called only if that wasn't None. `network` is a torch module of the policy's kind, to be copied.
+        This is called only if that wasn't None. `network` is a torch module of the policy's kind, which may be copied.
         """
 
     # Gymnasium's interface, the same for every world.

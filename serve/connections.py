@@ -160,7 +160,7 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
         super().connection_lost(exc)
 
     def hang_up(self) -> None:
-        """Close it for another's sake."""
+        """Close this connection to make room for another one."""
         self._uncount()
         self.transport.abort()
 

@@ -18,15 +18,15 @@ class Look:
     """How a snake appears on the board. Raises `ConfigError` for a colour that is none or a text that is too long."""
 
     color: str = "#128a7a"
-    """As "#RRGGBB"."""
+    """The snake's colour, as "#RRGGBB"."""
     head: str = "bendr"
     """The name of a head that the platform knows."""
     tail: str = "freckled"
     """The name of a tail that the platform knows."""
     author: str = ""
-    """Who made it."""
+    """The person who made the snake."""
     version: str = "procsnake"
-    """Shown by platforms beside the name."""
+    """The version, which platforms show beside the name."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.color, str) or not re.fullmatch(r"#[0-9A-Fa-f]{6}", self.color):

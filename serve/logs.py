@@ -40,7 +40,7 @@ class _Line(logging.Formatter):
 
 
 class _Json(_Line):
-    """One JSON object a line: `time`, `level`, `logger`, `message`, and where there is one `game` and `trace`."""
+    """One JSON object per line: `time`, `level`, `logger`, `message`, and where there are any `game` and `trace`."""
 
     def format(self, record: logging.LogRecord) -> str:
         told = {

@@ -20,11 +20,11 @@ _MAX_ADDRESSES, _MAX_GAMES = 4096, 8192
 
 
 class RateLimit:
-    """A token bucket for each address: `per_second` requests on average, and after a pause `burst` at once (default: two
-    seconds' worth, at least 10). Of one process: W workers allow up to W times as many (see `NewGames`).
+    """A token bucket for each address. It allows `per_second` requests on average, and after a pause `burst` requests at once.
 
-    Knows the 4096 addresses that called last; one that was forgotten begins with a full bucket. Raises `ConfigError` for a
-    rate that isn't positive. `clock` counts seconds, never back.
+    `burst` is by default what comes in two seconds, but at least 10. Each process counts for itself, so W workers allow up to
+    W times as many requests (see `NewGames`). The 4096 addresses that called last are remembered; one that was forgotten
+    begins with a full bucket. `clock` counts seconds, never back. Raises `ConfigError` for a rate that isn't positive.
     """
 
     def __init__(self, per_second: float, *, burst: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -52,12 +52,12 @@ class RateLimit:
 
 
 class NewGames:
-    """Which games are kept. Games are begun by strangers, who need only make up a name: a rate bounds what they can fill.
+    """Decides which games are kept. Strangers begin games just by making up a name, so a rate bounds how much they can fill.
 
     A game beyond `GAMES_PER_ADDRESS` or `GAMES_IN_ALL` is played like any other, but none of its requests is kept.
-    Worker processes count for themselves, so W of them keep up to W times as many: divided among them, a rate would give a
-    caller who keeps one connection, which is one worker's, a part of what is promised. Remembers the 8192 games that were
-    asked about last. `clock` counts seconds, never back.
+    Each worker process counts for itself, so W of them keep up to W times as many. If the rate were divided among them, a
+    caller with a single connection, which belongs to one worker, would get only a part of it. The 8192 games that were asked
+    about last are remembered. `clock` counts seconds, never back.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -68,7 +68,7 @@ class NewGames:
         self._lock = threading.Lock()
 
     def keeps(self, game: Hashable, address: str) -> bool:
-        """Whether the game is kept that a request from this address is about."""
+        """Return whether a game is kept, given the address from which a request about it comes."""
         with self._lock:
             is_kept = self._games.pop(game, None)
             if is_kept is None:

@@ -17,10 +17,10 @@ from envs.battlesnake.webhook import StackedHazards, WebhookError
 from envs.common.errors import ProcsnakeError
 
 MAX_HAZARDS_BYTES, MAX_OTHER_BYTES, MAX_VALUES = 1 << 20, 1 << 18, 10_240
-"""Of the hazards as text; of all else, with each hazard once; and how many values that may hold."""
+"""The most bytes of hazards, the most bytes of everything else with each hazard once, and the most values in the latter."""
 MAX_BODY_BYTES = MAX_HAZARDS_BYTES + MAX_OTHER_BYTES
 _MAX_RUNS = 2048
-"""Of equal hazards: each of 25 x 25 stacks is one, and few are in two."""
+"""The most runs of equal hazards. Each of 25 x 25 stacks is one run, and few stacks are split into two."""
 _HAZARDS = re.compile(rb'(?<!\\)"hazards"\s*:\s*\[')
 _POINT = re.compile(rb'\s*,\s*\{\s*"x"\s*:\s*-?\d{1,9}\s*,\s*"y"\s*:\s*-?\d{1,9}\s*\}')
 

@@ -24,16 +24,16 @@ class Key:
 
     key: str
     default: Any
-    """The value that it has if an experiment doesn't name it; "required" if every experiment must."""
+    """The value that it has if an experiment doesn't name it, or "required" if every experiment must name it."""
     value: Any
-    """Its value in this experiment; None within a section that this experiment leaves out."""
+    """Its value in this experiment, or None within a section that this experiment leaves out."""
     meaning: str
 
 
 def keys(experiment: Experiment) -> list[Key]:
-    """Return all keys of an experiment. Of the algorithms' sections, only that of its own algorithm is listed.
+    """Return all keys of an experiment. Of the algorithms' sections, only the one of its own algorithm is listed.
 
-    The options of its world and network are told one by one, unless the world is none of procsnake's own.
+    The options of its world and network are listed one by one, unless the world isn't one of procsnake's own.
     """
     options = {
         "env.options": (experiment.env.options, world_options(experiment.env.name)),

@@ -51,7 +51,7 @@ class Demonstrations:
         self._kept.returns[numbers[kept] % self._capacity] = returns[kept]
 
     def sample(self, size: int, rng: np.random.Generator) -> DemonstrationBatch:
-        """`size` of them, drawn with replacement."""
+        """Draw `size` demonstrations, with replacement."""
         places = rng.integers(len(self), size=size)
         return DemonstrationBatch(*(kept[places] for kept in self._kept))
 
@@ -69,9 +69,9 @@ class Episodes:
             self._steps[row].append((number, reward))
 
     def end(self, row: int, *, known: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers int64 and discounted returns float32 of the demonstrations of the episode that ends here.
+        """End the row's episode. Returns the numbers, int64, and discounted returns, float32, of its demonstrations.
 
-        Of one whose end isn't `known`, because it was cut off, there are none.
+        There are none if its end isn't `known`, because the episode was cut off.
         """
         steps, self._steps[row] = self._steps[row], []
         numbers, returns, following = [], [], 0.0

@@ -25,7 +25,7 @@ _WORLDS = {
     "curriculum": ("train.worlds.curriculum:Curriculum",),
 }
 _AROUND = {"self_play": "train.worlds.self_play:SelfPlay", "rnd": "train.worlds.rnd:CuriousWorld"}
-"""What `train.worlds.build` puts around a world, each by an option that holds options."""
+"""The layers that `train.worlds.build` puts around a world. Each is switched on by an option that holds options of its own."""
 _STARTER_PACK, _SHAPE = "starter-pack", "agents.networks.starter_pack_shape:StarterPackShape"
 _AUGMENT = "Names of `agents.augment`, by which the pictures that the policy learns from are changed at random."
 _NOT_OPTIONS = {"settings", "solo", "game", "pool", "render_mode"}
@@ -34,7 +34,7 @@ _NAMES = re.compile(r"(?:(?:The option )?`\w+`(?:, and |, | and )?)+")
 
 @dataclass(frozen=True)
 class Option:
-    """An option: its name (with a dot within options of options), its default, what it means."""
+    """An option: its name, its default and its meaning. The name of an option within another option has a dot."""
 
     name: str
     default: Any
@@ -42,7 +42,7 @@ class Option:
 
 
 def world_options(name: str) -> list[Option]:
-    """The options of a world as `env.options` has them; none for a world that isn't procsnake's own."""
+    """Return the options of a world as `env.options` takes them. There are none for a world that isn't procsnake's own."""
     paths = _WORLDS.get(_PROCGEN if name.startswith(_PROCGEN) else name, ())
     found = {option.name: option for path in paths for option in _options(path) if option.name not in _NOT_OPTIONS}
     if not found:
@@ -55,7 +55,7 @@ def world_options(name: str) -> list[Option]:
 
 
 def network_options(name: str) -> list[Option]:
-    """The options of a network as `network.options` has them, MXNet's kinds included. Raises `UnknownNameError`."""
+    """Return the options of a network, MXNet's kinds included, as `network.options` takes them. Raises `UnknownNameError`."""
     is_starter_pack = name in (_STARTER_PACK, *KINDS)
     found = list(_options(class_path(_STARTER_PACK if is_starter_pack else name)))
     if is_starter_pack:
@@ -64,7 +64,7 @@ def network_options(name: str) -> list[Option]:
 
 
 def value_of(options: Mapping[str, Any], option: Option) -> Any:
-    """What an experiment's options say, or else the default."""
+    """Return the option's value in an experiment's options, or else its default."""
     value: Any = options
     for part in option.name.split("."):
         if not isinstance(value, Mapping) or part not in value:
@@ -120,7 +120,7 @@ def _value(node: ast.expr) -> Any:
 
 
 def told_of(docstring: str) -> dict[str, str]:
-    """From each `` `name` `` in a docstring to the sentence that begins with it, or else to the first that mentions it."""
+    """Return for each `` `name` `` in a docstring the sentence that begins with it, or else the first that mentions it."""
     begun: dict[str, str] = {}
     mentioned: dict[str, str] = {}
     for paragraph in re.split(r"\n\s*\n|\n\s*\* |^\s*\* ", docstring):

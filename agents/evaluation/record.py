@@ -24,15 +24,15 @@ class EvaluationRecord:
     """The results of one policy against one group of opponents after another."""
 
     policy: str
-    """SHA-256 of the bundle's `policy.onnx`."""
+    """The SHA-256 of the bundle's `policy.onnx`."""
     games: int
-    """Games against each group."""
+    """The number of games against each group."""
     scores: Sequence[MatchupScore]
     board: dict[str, Any]
-    """`width`, `height`, `ruleset`, `map`."""
+    """The board: `width`, `height`, `ruleset`, `map`."""
 
     def write(self, run: Path) -> Path:
-        """Write it into the run's folder and return its path."""
+        """Write the record into the run's folder and return its path."""
         key = {"policy": self.policy, "games": self.games}
         data = {"key": key, "board": self.board, "scores": [asdict(score) for score in self.scores]}
         write_whole(run / RECORD, json.dumps(data, indent=2) + "\n")
@@ -41,14 +41,14 @@ class EvaluationRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodesRecord:
-    """Episodes of one policy in another world than Battlesnake, beside random play; in the same file."""
+    """The results of one policy in another world than Battlesnake, beside random play. It is kept in the same file."""
 
     policy: str
-    """SHA-256 of the bundle's `policy.onnx`."""
+    """The SHA-256 of the bundle's `policy.onnx`."""
     scores: Sequence[WorldScore]
 
     def write(self, run: Path) -> Path:
-        """Write it into the run's folder. Returns the path of the file."""
+        """Write the record into the run's folder and return its path."""
         data = {"key": {"policy": self.policy}, "episodes": [asdict(score) for score in self.scores]}
         write_whole(run / RECORD, json.dumps(data, indent=2) + "\n")
         return run / RECORD
@@ -57,7 +57,7 @@ class EpisodesRecord:
 def read_episodes(run: Path) -> EpisodesRecord | None:
     """Return the run's record of episodes if it is of the policy that the run exported last.
 
-    None if there is none, if it is one of games against opponents, or if it can't be read.
+    Returns None if there is no record, if it is one of games against opponents, or if it can't be read.
     """
     try:
         data = parse_json(read_text(run / RECORD, MAX_BYTES))

@@ -241,7 +241,7 @@ def _number(value: Any) -> float | None:
 
 
 def pack(value: Any) -> bytes:
-    """JSON, deflated: boards repeat themselves, so a tenth is left."""
+    """Return the value as compressed JSON. Boards repeat themselves, so a tenth of the size is left."""
     try:
         text = orjson.dumps(value)
     except TypeError:  # Such as an integer of more than 64 bits in an agent's note.
@@ -250,7 +250,10 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
-    """What `pack` was given, the hazards of its `board` written out. Raises `ValueError` for what `pack` can't have written."""
+    """Return what `pack` was given, with all hazards of its `board`.
+
+    Raises `ValueError` for data that `pack` can't have written.
+    """
     value = parse_json(inflate(data, MAX_UNPACKED_BYTES))
     if isinstance(value, dict) and isinstance(value.get("board"), dict):
         _unstacked(value["board"])

@@ -19,13 +19,13 @@ ROOT = Path(__file__).parents[2]
 TARGET = Path(__file__).with_name("requirements.txt")
 MACHINES = ("x86_64", "aarch64")
 PYTHON, GLIBCS = "3.11", (17, 26, 27, 28, 34)
-"""The image's: Debian bookworm has glibc 2.36."""
+"""The versions of Python and glibc in the image. Debian bookworm has glibc 2.36."""
 BUILD = ["setuptools"]
-"""What builds procsnake itself."""
+"""The packages that build procsnake itself."""
 
 
 def wanted() -> list[str]:
-    """The requirements of `procsnake[serve,postgres]`."""
+    """Return the requirements of `procsnake[serve,postgres]`."""
     with mock.patch("setuptools.setup") as told:
         exec(compile((ROOT / "setup.py").read_text(), "setup.py", "exec"), {"__file__": str(ROOT / "setup.py")})
     about = told.call_args.kwargs
@@ -33,7 +33,7 @@ def wanted() -> list[str]:
 
 
 def hashes(machine: str) -> dict[str, set[str]]:
-    """By `name==version`, the SHA-256 of what pip would install on the machine."""
+    """Return, by `name==version`, the SHA-256 of each file that pip would install on the machine."""
     platforms = [f"--platform=manylinux_2_{minor}_{machine}" for minor in GLIBCS] + [f"--platform=manylinux2014_{machine}"]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
@@ -52,7 +52,7 @@ def hashes(machine: str) -> dict[str, set[str]]:
 
 
 def main() -> None:
-    """Write the file."""
+    """Write `requirements.txt`."""
     locked: dict[str, set[str]] = {}
     for machine in MACHINES:
         for requirement, found in hashes(machine).items():

@@ -27,8 +27,8 @@ _QUIET = {
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
 }
 _PREFER_OWN = "procsnake.prefer_own"
-"""What every worker calls first. Ray puts the working directory in front of the workers' path, and a competition kit, for
-example, has an `envs` there."""
+"""The function that every worker calls first. It is needed because Ray puts the working directory first on the workers' path,
+where a competition kit, for example, has a folder `envs` of its own."""
 
 
 class RayError(ProcsnakeError):
@@ -126,7 +126,7 @@ def num_processes(experiment: Experiment) -> int:
 
 @contextmanager
 def built_algorithm(experiment: Experiment) -> Iterator[Any]:
-    """The experiment's algorithm; see `train.algorithms.build_algorithm`."""
+    """Yield the experiment's algorithm (`train.algorithms.build_algorithm`), and stop it at the end."""
     from train.algorithms import build_algorithm
 
     algorithm = build_algorithm(experiment)

@@ -42,13 +42,16 @@ def aws_errors(doing: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Account:
-    """Clients of one region."""
+    """The user's AWS account in one region, with a client for each service."""
 
     region: str
 
     @classmethod
     def of(cls, region: str | None) -> Account:
-        """`region`, or that of the environment. `ConfigError` if there is none, `MissingDependencyError` without boto3."""
+        """Return the account in `region`, or in the region of the environment.
+
+        Raises `ConfigError` if there is no region, and `MissingDependencyError` without boto3.
+        """
         try:
             import boto3
         except ImportError as error:
@@ -65,21 +68,21 @@ class Account:
 
     @cached_property
     def sagemaker(self) -> Any:
-        """Client."""
+        """The client of SageMaker."""
         return self._client("sagemaker")
 
     @cached_property
     def s3(self) -> Any:
-        """Client."""
+        """The client of S3."""
         return self._client("s3")
 
     @cached_property
     def logs(self) -> Any:
-        """Client of CloudWatch Logs."""
+        """The client of CloudWatch Logs."""
         return self._client("logs")
 
     def outputs(self, stack: str) -> dict[str, str]:
-        """The outputs of a CloudFormation stack."""
+        """Return the outputs of a CloudFormation stack, by name."""
         with aws_errors(f"reading the stack {stack}"):
             (found,) = self._client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
         return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
@@ -87,7 +90,7 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class JobResources:
-    """What a job needs to exist beforehand; train/sagemaker/stack.yaml makes it all."""
+    """What must exist before a job starts. train/sagemaker/stack.yaml makes all of it."""
 
     role: str
     image: str
@@ -97,9 +100,9 @@ class JobResources:
 
     @classmethod
     def find(cls, account: Account, given: dict[str, str | None], stack: str | None) -> JobResources:
-        """As `given`, the rest from environment variables (PROCSNAKE_ROLE, …) or the stack's outputs.
+        """Find the resources: those `given`, else from environment variables (PROCSNAKE_ROLE, …) or the stack's outputs.
 
-        Raises `ConfigError` that names what is missing.
+        Raises `ConfigError`, which names what is missing.
         """
         outputs = account.outputs(stack) if stack else {}
         found = {

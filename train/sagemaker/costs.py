@@ -43,14 +43,17 @@ class Bill:
 
 
 def parse_prices(texts: Sequence[str]) -> dict[str, float]:
-    """ "ml.g5.xlarge=1.41" for each. Raises `ConfigError` for any other form."""
+    """Read prices such as "ml.g5.xlarge=1.41", in dollars per hour, by instance type.
+
+    Raises `ConfigError` for any other form.
+    """
     prices = {}
     for text in texts:
         kind, _, price = text.partition("=")
         try:
             prices[kind] = float(price)
         except ValueError:
-            raise ConfigError(f"price {text!r} is not of the form INSTANCE=DOLLARS an hour, e.g. ml.g5.xlarge=1.41") from None
+            raise ConfigError(f"price {text!r} is not of the form INSTANCE=DOLLARS per hour, e.g. ml.g5.xlarge=1.41") from None
     return prices
 
 
@@ -68,7 +71,7 @@ def bill_lines(described: Sequence[Mapping[str, Any]], prices: Mapping[str, floa
         lines.append(line + (f", ${cost:.2f}" if cost is not None else ""))
         total += cost or 0.0
     if lines and not total:
-        lines.append("what that costs depends on region and day: --price INSTANCE=DOLLARS an hour works it out")
+        lines.append("what that costs depends on region and day: --price INSTANCE=DOLLARS per hour works it out")
     if len(lines) > 1 and total:
         lines.append(f"together ${total:.2f}")
     return lines

@@ -64,7 +64,7 @@ class _Tail:
         self._tokens: dict[str, str] = {}
 
     def lines(self) -> list[str]:
-        """New lines; none while there is no log. A log that can't be read is no reason to stop following."""
+        """Return the new lines, which are none while there is no log. If the log can't be read, following continues."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:

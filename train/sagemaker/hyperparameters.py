@@ -96,7 +96,7 @@ class Task:
     """What a job is to do."""
 
     experiment: str
-    """Name or file."""
+    """The experiment's name, or its file."""
     overrides: list[str]
     """The overrides, for `Experiment.load`."""
     meeting: Meeting | None

@@ -18,7 +18,7 @@ SECOND_JOB = "-rollout"
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """All that a request says. Nothing in it is secret."""
+    """Everything that a request says. Nothing in it is secret."""
 
     name: str
     """The job's name, unique in account and region: at most 55 letters, digits and hyphens."""
@@ -48,12 +48,12 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Where everything of it lies in the bucket."""
+        """The key in the bucket below which everything of the job lies."""
         return "/".join(filter(None, (self.prefix.strip("/"), self.name)))
 
     @property
     def place(self) -> str:
-        """The same as a URI."""
+        """The same place as a URI."""
         return f"s3://{self.bucket}/{self.key}"
 
     @property

@@ -16,7 +16,8 @@ from train.config import Experiment
 
 @dataclass(frozen=True)
 class NumberRange:
-    """Numbers from `low` to `high`, both included; `log`: their logarithms are drawn evenly; `whole`: integers only."""
+    """The numbers from `low` to `high`, both included. With `log` their logarithms are drawn evenly; `whole` allows integers
+    only."""
 
     low: float
     high: float
@@ -24,7 +25,7 @@ class NumberRange:
     whole: bool
 
     def domain(self) -> Any:
-        """As Ray Tune has it."""
+        """Return the space in Ray Tune's form."""
         from ray import tune
 
         if self.whole:
@@ -32,25 +33,25 @@ class NumberRange:
         return (tune.loguniform if self.log else tune.uniform)(self.low, self.high)
 
     def nearest(self, value: Any) -> Any:
-        """The value in the range that is nearest to `value`, which population-based training may have carried outside."""
+        """Return the number in the range that is nearest to `value`, because population-based training may leave the range."""
         inside = min(max(value, self.low), self.high)
         return round(inside) if self.whole else float(inside)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some values."""
+    """A choice between several values."""
 
     values: tuple[Any, ...]
 
     def domain(self) -> Any:
-        """As Ray Tune has it."""
+        """Return the space in Ray Tune's form."""
         from ray import tune
 
         return tune.choice(list(self.values))
 
     def nearest(self, value: Any) -> Any:
-        """The value itself."""
+        """Return the value itself."""
         return value
 
 
@@ -58,7 +59,10 @@ Space = NumberRange | Choice
 
 
 def parse_space(key: str, text: Any) -> Space:
-    """What is tried for `key`: "low..high", "low..high:log", "a,b,c" or a list. Raises `ConfigError` for anything else."""
+    """Read the values to try for `key`: "low..high", "low..high:log", "a,b,c" or a list.
+
+    Raises `ConfigError` for anything else.
+    """
     if isinstance(text, list) and text:
         return Choice(tuple(map(_number_if_it_is_one, text)))
     if isinstance(text, str) and ".." in text:
@@ -89,5 +93,5 @@ def _parse_range(key: str, text: str) -> NumberRange:
 
 
 def with_values(experiment: Experiment, values: Mapping[str, Any]) -> Experiment:
-    """The experiment with other `values` by dotted key. Raises `ConfigError` or `UnknownNameError`."""
+    """Return the experiment with other `values`, given by dotted key. Raises `ConfigError` or `UnknownNameError`."""
     return experiment.override(f"{key}={json.dumps(value)}" for key, value in values.items())

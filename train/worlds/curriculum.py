@@ -112,7 +112,7 @@ class Curriculum(BatchEnv):
         return {name: np.concatenate([part[name] for part in parts]) for name in shared}
 
     def picture(self, game: int = 0) -> np.ndarray:
-        """The game of the running stage that has row `game`: here each row counts as a game."""
+        """Return the picture of the running stage's game that has row `game`, because here each row counts as a game."""
         world = self.worlds[self.stage]
         return world.picture(game // world.rows_per_game)
 

@@ -94,7 +94,7 @@ class Mixture(BatchEnv):
             carry_on(world, own, network)
 
     def picture(self, game: int = 0) -> np.ndarray:
-        """Games are counted as rows are: those of the first world come first."""
+        """Return a game's picture. Games are counted like rows: those of the first world come first."""
         for world in self.worlds[:-1]:
             if game < world.num_games:
                 return world.picture(game)
