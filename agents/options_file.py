@@ -1,4 +1,4 @@
-"""A file of an agent's options, as a tuning writes it: `agents.make("alphabeta?options=FILE.yaml")`."""
+"""Files of an agent's options, which a tuning writes. To use one: `agents.make("alphabeta?options=FILE.yaml")`."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _VERSION = 1
 
 
 class OptionsFileError(ProcsnakeError):
-    """A file of options that can't be read, or that is for another agent."""
+    """A file of options can't be read, or is for another agent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptionsFile:
-    """Options, whose they are, where they come from, and whether they are better than what was there before."""
+    """Options of an agent, with where they come from, and whether they are better than the options before."""
 
     agent: str
-    """The agent that they are for, such as "alphabeta"."""
+    """The agent whose options they are, such as "alphabeta"."""
     options: dict[str, Any]
-    """As `agents.make` takes them; the weights of an evaluation are a mapping of their own."""
+    """The options as `agents.make` takes them. The weights of an evaluation are a mapping of their own."""
     against: str
     """The player whose options these are to replace, as `agents.make` takes it."""
     accepted: bool = False
     """Whether a sequential test has found them better than those of `against`."""
     tuning: dict[str, Any] = field(default_factory=dict)
-    """How they were found."""
+    """How the options were found."""
     test: dict[str, Any] | None = None
-    """What the sequential test said; None before there was one."""
+    """The result of the sequential test, or None before there was one."""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> OptionsFile:
@@ -55,7 +55,7 @@ class OptionsFile:
         return found
 
     def write(self, path: Path) -> None:
-        """Write it as YAML. Raises `ConfigError` if that can't be done."""
+        """Write the file as YAML. Raises `ConfigError` if it can't be written."""
         head = "# It has passed a sequential test." if self.accepted else "# NOT ACCEPTED: it has passed no sequential test."
         data = {"procsnake_options": _VERSION, **asdict(self)}
         write_whole(path, f"{head}\n{yaml.safe_dump(data, sort_keys=False)}")

@@ -27,28 +27,29 @@ class Weights(NamedTuple):
     """The weights of the evaluation. They are plain integers, so that they can be tuned without compiling again."""
 
     cell: Annotated[int, Range(0, 30, 1, is_linear=True)] = 6
-    """A cell more than the others' mean that I reach first."""
+    """Points for each cell that I reach first. The others' mean of such points is subtracted."""
     hazard_cell: Annotated[int, Range(0, 30, 1, is_linear=True)] = 1
-    """Such a cell with a harmful hazard."""
+    """The same for a cell with a harmful hazard."""
     length: Annotated[int, Range(0, 600, 20, is_linear=True)] = 120
-    """An entry more than another snake, up to `length_cap`, in the mean over the others."""
+    """Points for each body entry that I have more than another snake, as a mean over the others."""
     length_cap: Annotated[int, Range(1, 20, 1)] = 5
+    """The most entries of difference that count."""
     cramped: Annotated[int, Range(0, 150, 5, is_linear=True)] = 30
-    """An entry of a body that doesn't fit into its territory."""
+    """Points lost for each entry of a body that doesn't fit into the snake's territory."""
     hunger: Annotated[int, Range(0, 2000, 60, is_linear=True)] = 400
-    """Health 0 instead of 100; it grows as the square."""
+    """Points lost at health 0. The loss grows with the square of the health that is missing."""
     starving: Annotated[int, Range(0, 6000, 200, is_linear=True)] = 1500
-    """Food is farther than my health lasts."""
+    """Points lost if the nearest food is farther than my health lasts."""
     hazard: Annotated[int, Range(0, 10, 0.5, is_linear=True)] = 1
-    """Health below 100 that hazards may take, on a board that has any."""
+    """Points for each point of health on a board that has hazards, because they take health."""
     draw: Annotated[int, Range(-6000, 0, 200)] = -2000
-    """I die, and one of those who were to prevent my best dies with me."""
+    """The score if I die, and with me one of those who were to prevent my best."""
 
 
 def weights_of(given: Weights | Mapping[str, Any] | None) -> Weights:
-    """Return these weights; what a mapping doesn't name has its default.
+    """Return the weights that are given. A weight that a mapping doesn't name has its default.
 
-    Raises `UnknownNameError` for a name that is no weight's, and `ConfigError` for what is no whole number in its range.
+    Raises `UnknownNameError` for a name that no weight has, and `ConfigError` for a value that is no whole number in its range.
     """
     if given is None or isinstance(given, Weights):
         return given or Weights()
@@ -72,7 +73,7 @@ def judge(s: Boards, r: Rules, f: Territory, w: Weights, me: int) -> int:
 
 @kernel
 def weigh(s: Boards, r: Rules, f: Territory, w: Weights, me: int) -> int:
-    """Return the score by what `divide` wrote into `f`."""
+    """Return the score of board 0 that follows from what `divide` wrote into `f`."""
     score, theirs, leads, matters, others = _room(s, r, f, w, me), 0, 0, 0, 0
     for i in range(s.cause.shape[1]):
         if i != me and is_alive(s, 0, i):
@@ -91,7 +92,7 @@ def weigh(s: Boards, r: Rules, f: Territory, w: Weights, me: int) -> int:
 
 @kernel
 def _room(s: Boards, r: Rules, f: Territory, w: Weights, i: int) -> int:
-    """Territory of a snake, less what of its body doesn't fit in."""
+    """Points for a snake's territory and health, less those for the part of its body that doesn't fit into the territory."""
     score = w.cell * f.clean_area[i] + w.hazard_cell * (f.area[i] - f.clean_area[i])
     lack = s.length[0, i] - f.area[i]
     if lack > 0 and not r.constrictor:
@@ -103,7 +104,7 @@ def _room(s: Boards, r: Rules, f: Territory, w: Weights, i: int) -> int:
 
 @kernel
 def _prospects(s: Boards, f: Territory, w: Weights, me: int, growth: int) -> int:
-    """Cost of hunger, and what the next food is worth, the less the farther: always less than to have eaten it."""
+    """Points lost by hunger, plus what the next food is worth. That is less the farther it is, and always less than eating it."""
     distance, health = f.food_distance[me], s.health[0, me]
     hunger = w.hunger * (100 - health) ** 2 // 10_000
     if distance == NO_FOOD:

@@ -1,4 +1,4 @@
-"""What a search's options may be: declared beside each option, as in `near: Annotated[int, Range(1, 24, step=1)] = 7`."""
+"""The values that a search's options may have, declared at each option: `near: Annotated[int, Range(1, 24, step=1)] = 7`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Range:
     low: float
     high: float
     step: float
-    """By how much a tuning tries more and less of it at its end, unless it is told otherwise."""
+    """How far a tuning goes up and down from a value near its end, unless it is told otherwise."""
     is_linear: bool = False
-    """Whether the evaluation is linear in it, as far as integers can be."""
+    """Whether the evaluation is linear in the option, except for rounding to integers."""
 
 
 def ranges_of(declared: Callable[..., Any]) -> Mapping[str, Range]:
