@@ -104,7 +104,7 @@ def _room(s: Boards, r: Rules, f: Territory, w: Weights, i: int) -> int:
 
 @kernel
 def _prospects(s: Boards, f: Territory, w: Weights, me: int, growth: int) -> int:
-    """Points lost by hunger, plus what the next food is worth. That is less the farther it is, and always less than eating it."""
+    """The worth of the next food, less the points lost by hunger. Farther food is worth less, and any less than eaten food."""
     distance, health = f.food_distance[me], s.health[0, me]
     hunger = w.hunger * (100 - health) ** 2 // 10_000
     if distance == NO_FOOD:
