@@ -17,6 +17,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -149,6 +150,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.set_defaults(load_experiment=_load_experiment, override_experiment=_override_experiment)
     # `evaluate` and `play` meet policies of any world, and what measures and serves knows no runs.
     parser.set_defaults(register_worlds=_register_worlds)
+    # `sprt` and `tournament` play on Ray clusters, which are joined as training joins them.
+    parser.set_defaults(join_cluster=_join_cluster)
     _add_quickstart(command("quickstart", run_quickstart, "From nothing to a snake that plays over HTTP.", QUICKSTART_HELP))
     return parser
 
@@ -180,6 +183,13 @@ def _register_worlds(run: str, modules: Sequence[str]) -> None:
         folder, experiment = RunFolder.open(Path(run))
         if folder.has_own_config():
             import_modules(experiment.env.imports)
+
+
+def _join_cluster(address: str) -> AbstractContextManager[None]:
+    """Belong to the Ray cluster at this address, "auto" for this machine's, for as long as the context lasts."""
+    from train.rllib.ray_runtime import running_ray
+
+    return running_ray(0, address)
 
 
 def _add_quickstart(quickstart: argparse.ArgumentParser) -> None:

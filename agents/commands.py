@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.effort import add_effort, effort_of, tell_own_efforts
 from agents.sprt.commands import SPRT_HELP, add_sprt, run_sprt
 from agents.tournament.commands import TOURNAMENT_HELP, add_tournament, run_tournament
 from envs.common.command_line import (
@@ -38,6 +39,7 @@ examples:
   procsnake evaluate runs/battlesnake-ppo-…           # against all built-in opponents, three at a time and in duels
   procsnake evaluate flood --against greedy --games 1000
   procsnake evaluate RUN --against greedy --num-snakes 2 --ruleset wrapped
+  procsnake evaluate mcts --against alphabeta --num-snakes 2 --time 5     # both search for 5 ms of processor time per move
   procsnake evaluate runs/procgen-ppo-… --levels train,test --episodes 500     # a Procgen policy, also on levels it never saw
   procsnake evaluate runs/a runs/b runs/c --levels test --report all.html      # several: interquartile mean, optimality gap
 """
@@ -74,6 +76,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--num-snakes", type=at_least(2), default=4, help="snakes per game (default: %(default)s)")
     parser.add_argument("--games", type=at_least(1), default=200, help="games per match-up (default: %(default)s)")
+    add_effort(parser, wall=False)
     add_json(parser)
     parser.add_argument(
         "--levels", help="Procgen: train, test, levels as start:num, or several with commas, beside the random agent"
@@ -99,7 +102,6 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """Run `procsnake evaluate`. Returns the exit code."""
-    import agents
     from agents.evaluation import STANDARD_OPPONENTS, evaluate, table
     from agents.evaluation.episodes import bundle_of_a_world
 
@@ -111,10 +113,12 @@ def run_evaluate(options: argparse.Namespace) -> int:
         raise ConfigError(
             f"one agent is measured at a time, not {', '.join(options.agents)}; several are for Procgen's --levels"
         )
-    opponents = [[options.against] * (options.num_snakes - 1)] if options.against else STANDARD_OPPONENTS
+    effort, players = effort_of(options), list(filter(None, (options.agents[0], options.against)))
+    tell_own_efforts(effort, ((player, player) for player in players))
+    agent, *against = map(effort.make, players)
     scores = evaluate(
-        agents.make(options.agents[0]),
-        opponents,
+        agent,
+        [against * (options.num_snakes - 1)] if against else STANDARD_OPPONENTS,
         num_games=options.games,
         width=options.width,
         height=options.height,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +50,15 @@ class Effort:
         """Make an agent, with this effort if the limit applies to it. Raises what `agents.make` raises."""
         return make(spec, **(self.options if self.reaches(spec) else {}))
 
+    def own_efforts(self, players: Iterable[tuple[str, str]]) -> list[str]:
+        """The names of those of these players, (name, spec), whom the limit doesn't reach; none without a limit."""
+        return [name for name, spec in players if not self.reaches(spec)] if self.options else []
+
+    def told(self, players: Iterable[tuple[str, str]]) -> str:
+        """A sentence on `own_efforts`; "" if there are none."""
+        own = self.own_efforts(players)
+        return f"{', '.join(own)} {'keeps its' if len(own) == 1 else 'keep their'} own effort, not {self}" if own else ""
+
     def __str__(self) -> str:
         if self.nodes is not None:
             return f"{self.nodes} nodes per move"
@@ -76,3 +87,9 @@ def effort_of(options: argparse.Namespace) -> Effort:
     if wall and options.nodes is not None:
         raise ConfigError("effort is limited in one way: by nodes, by processor time, or by wall time")
     return Effort(nodes=options.nodes, cpu_ms=None if wall else options.time)
+
+
+def tell_own_efforts(effort: Effort, players: Iterable[tuple[str, str]]) -> None:
+    """Say on stderr which of these players, (name, spec), the effort that was asked for doesn't reach."""
+    if told := effort.told(players):
+        print(f"note: {told}", file=sys.stderr)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents.effort import add_effort
 from envs.common.command_line import (
     Commands,
     add_game_options,
@@ -77,6 +78,7 @@ def _add_play(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("players", nargs="+", help="two to sixteen players, or one for a solo game or an episode of its world")
     parser.add_argument("--delay", type=float, default=0.12, help="seconds between two turns on screen")
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move")
+    add_effort(parser)
     record = (
         "write the game as JSON lines, as the official command line does; an episode of another world as .mp4, .gif or .webp"
     )

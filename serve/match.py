@@ -9,6 +9,7 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
+from agents.effort import add_effort, effort_of, tell_own_efforts
 from envs.common.command_line import add_game_options, add_json, at_least, game_settings, print_json, progress_on_stderr
 from envs.common.errors import ConfigError
 from serve.watching import tell_ending, watch
@@ -22,6 +23,7 @@ examples:
   procsnake match flood my_rule.py+flood --watch              # in the terminal
   procsnake match me=http://127.0.0.1:8000 flood --map royale --shrinkEveryNTurns 10 --hazardDamagePerTurn 30
   procsnake match champion-standard flood flood flood --browser
+  procsnake match alphabeta mcts --time 20                    # 20 ms of processor time per move, whatever the time-out is
 """
 
 
@@ -33,6 +35,7 @@ def add_match(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--browser", action="store_true", help="show it in the browser, turn by turn; Ctrl-C ends the show")
     parser.add_argument("--delay", type=float, default=0.12, help="seconds between two turns that are watched")
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move")
+    add_effort(parser)
     parser.add_argument("--record", metavar="FILE", help="write the game as JSON lines, as the official command line does")
     add_game_options(parser)
 
@@ -58,7 +61,6 @@ def run_match(options: argparse.Namespace) -> int:
 
 def make_referee(options: argparse.Namespace) -> Any:
     """Return the `Referee` of the game that the options describe."""
-    import agents
     from agents.evaluation.referee import Referee
     from agents.registry import split_name
 
@@ -67,14 +69,17 @@ def make_referee(options: argparse.Namespace) -> Any:
     twice = next((name for name in given if name and given.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"two players are called {twice!r}; give one another name")
+    effort = effort_of(options)
+    tell_own_efforts(effort, ((name or player, player) for name, player in players))
     return Referee(
-        [player if "://" in player else agents.make(player) for _, player in players],
+        [player if "://" in player else effort.make(player) for _, player in players],
         names=given,
         settings=game_settings(options),
         width=options.width,
         height=options.height,
         seed=options.seed,
-        timeout_ms=options.timeout,
+        timeout_ms=round(options.time) if options.wall else options.timeout,
+        tell_deadline=not effort.options,
         recording=options.record,
     )
 

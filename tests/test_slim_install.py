@@ -42,6 +42,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess:
         (("serve", "flood", "--port", "0"), "serve"),
         (("games", "list"), "serve"),
         (("match", "flood", "greedy", "--browser"), "serve"),
+        (("sprt", "flood", "greedy", "--cluster", "auto"), "train"),
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else value,
 )

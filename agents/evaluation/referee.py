@@ -7,21 +7,24 @@ official `battlesnake play`, December 2025.)
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from agents.agent import Agent, Decision
 from agents.evaluation.connection import CALL_ERRORS, BadAnswerError, Connection, in_words, read_move, read_object
+from agents.evaluation.load import LoadMeter
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.maps import check_game
 from envs.battlesnake.plain import board_from_state
@@ -33,7 +36,12 @@ from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError, ProcsnakeError
 
 _INFO_TIMEOUT_S = 5.0
+_MOST_REPEATS = 3
 _COLOR, _MAX_LOOK = re.compile(r"#[0-9A-Fa-f]{6}"), 100
+
+
+_Answer = tuple[int, float, str]
+"""What `RemoteSnake.move` returns."""
 
 
 class SnakeUnreachableError(ProcsnakeError):
@@ -56,6 +64,8 @@ class Frame:
     """What each slot decided on the board before; None for dead snakes and on the first board."""
     cpu_ms: list[float | None]
     """The processor time that each agent's thread spent on its decision, in milliseconds; None for snakes behind URLs."""
+    excused: dict[int, str] = field(default_factory=dict)
+    """The slots that were asked again, since they were late in a burst of load, and how the burst was seen."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,8 @@ class Referee:
       themselves, and a game among agents alone is a function of the agents and the seed.
     * With `must_answer`, `play` raises `SnakeUnreachableError` for a URL that doesn't answer before the game. Without it such
       a snake plays as one whose requests fail.
+    * With `excuse_bursts`, a snake behind a URL that is late while this machine is busy (`agents.evaluation.load`) is asked
+      again, up to three times per turn. The official engine doesn't do so: it is for comparisons in which time decides nothing.
     * `opening`, int (turns, seats), has the moves of the first turns, on which nobody is asked.
 
     Raises `ConfigError` for settings or seats that no game can have.
@@ -100,6 +112,7 @@ class Referee:
         must_answer: bool = True,
         game_id: str | None = None,
         opening: np.ndarray | None = None,
+        excuse_bursts: bool = False,
     ) -> None:
         chosen = settings or Settings()
         if len(seats) == 1:
@@ -119,6 +132,7 @@ class Referee:
         self.seats = list(seats)
         self._timeout_ms, self._max_turns, self._recording = timeout_ms, max_turns, recording
         self._tell_deadline, self._must_answer = tell_deadline, must_answer
+        self._most_repeats = _MOST_REPEATS if excuse_bursts else 0
         self._opening = np.zeros((0, len(seats)), np.int8) if opening is None else opening
         self.game = game_object(chosen, game_id or str(uuid.uuid4()), timeout_ms=timeout_ms)
         """The webhook's `game` object."""
@@ -173,6 +187,7 @@ class Referee:
     def _ask_all(self, pool: ThreadPoolExecutor) -> tuple[list[Decision | None], Frame]:
         """Everyone's decision at once: URLs in their threads, local agents meanwhile in this one."""
         slots = [slot for slot in range(len(self.seats)) if self.state.arrays.cause[0, slot] == ALIVE]
+        meter = LoadMeter()
         calls = {slot: pool.submit(self._remote[slot].move, self.request(slot)) for slot in slots if slot in self._remote}
         decisions: list[Decision | None] = [None] * len(self.seats)
         latencies: list[float | None] = [None] * len(self.seats)
@@ -186,15 +201,39 @@ class Referee:
                 decisions[slot] = seat.act(self._own_board(), slot, due)
                 latencies[slot] = 1000 * (time.monotonic() - began)
                 cpu[slot] = 1000 * (time.thread_time() - cpu_began)
-        for slot, call in calls.items():
-            move, latencies[slot], failure = call.result()
+        waited = sum((latencies[slot] or 0.0) - (cpu[slot] or 0.0) for slot in slots)
+        answers, excused = self._answers(pool, calls, meter, waited)
+        for slot, (move, latency, failure) in answers.items():
+            latencies[slot] = latency
             decisions[slot] = Decision(move)
             if failure:
                 failures[slot] = failure
                 self.failures.setdefault(slot, []).append(failure)
         self._latencies = [str(round(ms)) if ms is not None else "0" for ms in latencies]
         moves = [None if d is None else d.move for d in decisions]
-        return decisions, Frame(self.state, moves, latencies, failures, decisions, cpu)
+        return decisions, Frame(self.state, moves, latencies, failures, decisions, cpu, excused)
+
+    def _answers(
+        self, pool: ThreadPoolExecutor, calls: Mapping[int, Future[_Answer]], meter: LoadMeter, waited_ms: float
+    ) -> tuple[dict[int, _Answer], dict[int, str]]:
+        """The answers of all URLs by slot, and which were asked again because of a burst of load."""
+        answers, excused = {slot: call.result() for slot, call in calls.items()}, dict[int, str]()
+        asked = list(answers)
+        for _ in range(self._most_repeats):
+            late = [slot for slot in asked if answers[slot][2] and answers[slot][1] >= self._timeout_ms]
+            # The quickest of a server's snakes: a server is late if all of them are.
+            quickest = dict[str, float]()
+            for slot in asked:
+                server = urlsplit(self._remote[slot].url).netloc
+                quickest[server] = min(answers[slot][1], quickest.get(server, math.inf))
+            why = meter.burst(timeout_ms=self._timeout_ms, latencies_ms=quickest, waited_ms=waited_ms) if late else ""
+            if not why:
+                break
+            excused.update(dict.fromkeys(late, why))
+            meter, waited_ms, asked = LoadMeter(), 0.0, late
+            again = {slot: pool.submit(self._remote[slot].move, self.request(slot)) for slot in late}
+            answers.update({slot: call.result() for slot, call in again.items()})
+        return answers, excused
 
     def _own_board(self) -> State:
         """Agents may search on their state, so each gets its own."""

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from agents.effort import tell_own_efforts
 from agents.tournament.match_options import (
     add_match_options,
     chosen_workers,
     match_settings,
     refuse_strangers_rules,
-    tell_own_efforts,
 )
 from envs.common.command_line import Redrawn, at_least, make_place_for, print_json
 from envs.common.errors import ConfigError
@@ -54,7 +54,7 @@ def add_sprt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--write-book", metavar="FILE", help="write this test's openings, for --games games, and end")
     parser.add_argument("--games", type=at_least(2), help="games after which the test ends undecided (default: never)")
     parser.add_argument("--report", metavar="FILE", help="HTML page (default: the store's name with .html)")
-    add_match_options(parser, store="sprt.db", jobs=None)
+    add_match_options(parser, store="sprt.db", jobs="as many as cores")
 
 
 def run_sprt(options: argparse.Namespace) -> int:
@@ -63,6 +63,7 @@ def run_sprt(options: argparse.Namespace) -> int:
     from agents.sprt.play import play_sprt
     from agents.sprt.settings import Sprt
     from agents.tournament.store import Store
+    from envs.common.cores import usable_cores
 
     if not options.players and not Path(options.store).is_file():
         raise ConfigError(f"there is no {options.store} to go on with, and nobody to begin with. Name two players")
@@ -73,8 +74,8 @@ def run_sprt(options: argparse.Namespace) -> int:
         test = _test(store, options)
         store.games()  # a damaged file is told before anything else
         print(f"the test is kept in {options.store}", file=sys.stderr)
-        tell_own_efforts(test)
-        with Live() as live, chosen_workers(options) as (workers, jobs):
+        tell_own_efforts(test.effort, test.names_and_specs)
+        with Live() as live, chosen_workers(options, usable_cores()) as (workers, jobs):
             progress = play_sprt(
                 test,
                 store,

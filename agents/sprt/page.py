@@ -108,9 +108,9 @@ def _effort(progress: Progress) -> str:
     rows = []
     for player in (FIRST, SECOND):
         spent = progress.spent(player)
-        times = (f"{spent['cpu_ms']:.2f}", f"{spent['wall_ms']:.2f}", f"{spent['failures']:.0f}")
+        times = (f"{spent['cpu_ms']:.2f}", f"{spent['wall_ms']:.2f}", f"{spent['failures']:.0f}", f"{spent['excused']:.0f}")
         rows.append((progress.test.names[player], *times))
-    return table(rows, head=("player", "processor ms per move", "median wall ms", "failed requests"))
+    return table(rows, head=("player", "processor ms per move", "median wall ms", "failed requests", "excused"))
 
 
 def _games(progress: Progress) -> str:

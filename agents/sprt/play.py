@@ -126,7 +126,7 @@ class Progress:
                 "nodes": t.nodes,
                 "cpu_ms": t.cpu_ms,
                 "wall_ms": t.timeout_ms if t.tell_deadline else None,
-                "own": t.own_efforts,
+                "own": t.effort.own_efforts(t.names_and_specs),
             },
             "spent": [self.spent(player) for player in (FIRST, SECOND)],
         }
@@ -142,6 +142,7 @@ class Progress:
             "cpu_ms": float(np.mean([seat.cpu_ms for seat in seats] or [0.0])),
             "wall_ms": float(np.median([seat.latency_ms for seat in seats] or [0.0])),
             "failures": sum(seat.failures for seat in seats),
+            "excused": sum(seat.excused for seat in seats),
         }
 
 

@@ -10,12 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from agents.effort import tell_own_efforts
 from agents.tournament.match_options import (
     add_match_options,
     chosen_workers,
     match_settings,
     refuse_strangers_rules,
-    tell_own_efforts,
 )
 from envs.common.command_line import Redrawn, at_least, columns, make_place_for, print_json, wants_color
 from envs.common.errors import ConfigError
@@ -46,7 +46,7 @@ def add_tournament(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--think", action="store_true", help=think)
     parser.add_argument("--replay", metavar="ROUND/NUMBER", help="show a game of the store, or write it to --out")
     parser.add_argument("--out", metavar="FILE", help="with --replay: .jsonl, .gif, .svg or .mp4")
-    add_match_options(parser, store="tournament.db", jobs=1)
+    add_match_options(parser, store="tournament.db", jobs="1")
 
 
 def run_tournament(options: argparse.Namespace) -> int:
@@ -68,8 +68,8 @@ def run_tournament(options: argparse.Namespace) -> int:
         tournament = _tournament(store, options)
         store.games()  # a damaged file is told before anything else
         print(f"the tournament is kept in {options.store}", file=sys.stderr)
-        tell_own_efforts(tournament)
-        with _Live(tournament) as live, chosen_workers(options) as (workers, jobs):
+        tell_own_efforts(tournament.effort, tournament.names_and_specs)
+        with _Live(tournament) as live, chosen_workers(options, 1) as (workers, jobs):
             games = play_tournament(
                 tournament, store, concurrency=jobs, per_server=options.per_server, workers=workers, on_game=live
             )

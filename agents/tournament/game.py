@@ -75,6 +75,7 @@ def play_game(match: Match, fixture: Fixture, seated: Sequence[Agent | str], sto
     latencies: list[list[float]] = [[] for _ in group]
     cpu: list[list[float]] = [[] for _ in group]
     failures: list[list[str]] = [[] for _ in group]
+    excused = [0] * len(group)
     for frame in referee.play():
         if stop is not None and stop.is_set():
             raise BrokenOffError(f"game {fixture.round}/{fixture.number} was broken off")
@@ -85,6 +86,7 @@ def play_game(match: Match, fixture: Fixture, seated: Sequence[Agent | str], sto
                 latencies[slot].append(latency)
             if slot in frame.failures:
                 failures[slot].append(frame.failures[slot])
+            excused[slot] += slot in frame.excused
             if (cpu_ms := frame.cpu_ms[slot]) is not None:
                 cpu[slot].append(cpu_ms)
     places = _places(referee.state)
@@ -101,6 +103,7 @@ def play_game(match: Match, fixture: Fixture, seated: Sequence[Agent | str], sto
             failures=len(failures[slot]),
             failure=failures[slot][0][:200] if failures[slot] else "",
             cpu_ms=round(float(np.mean(cpu[slot] or [0.0])), 3),
+            excused=excused[slot],
         )
         for slot, player in enumerate(group)
     )
@@ -130,6 +133,8 @@ def _referee(
         must_answer=False,
         recording=recording,
         opening=opening,
+        # Where effort is by time-out, a busy machine costs everyone his time, and who is late loses by it.
+        excuse_bursts=bool(match.effort.options),
     )
 
 

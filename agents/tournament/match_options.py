@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from agents.effort import add_effort, effort_of
 from envs.common.command_line import add_game_options, add_json, at_least, game_settings, kept_at
-from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,15 +17,13 @@ if TYPE_CHECKING:
     from agents.tournament.workers import MakeWorkers
 
 
-def add_match_options(parser: argparse.ArgumentParser, *, store: str, jobs: int | None) -> None:
-    """Add the options. `store` is the default file's name, and `jobs` the default number of games at the same time.
-
-    If `jobs` is None, there are as many as cores.
-    """
+def add_match_options(parser: argparse.ArgumentParser, *, store: str, jobs: str) -> None:
+    """Add the options. `store` is the default file's name, and `jobs` says how many games are played at a time by default."""
     add_effort(parser)
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds for a URL's move (default: %(default)s)")
-    default = "%(default)s" if jobs else "as many as cores, or the cluster's CPUs"
-    parser.add_argument("--jobs", type=at_least(1), default=jobs, help=f"games at the same time (default: {default})")
+    default = f"{jobs}; with --cluster: its CPUs"
+    parser.add_argument("--jobs", type=at_least(1), help=f"games at the same time (default: {default})")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="play on this Ray cluster; auto: this machine's")
     parser.add_argument("--per-server", type=at_least(1), default=1, help="games at a time per server (default: %(default)s)")
     parser.add_argument("--max-turns", type=at_least(1), default=5000, help="turns after which a game is drawn")
     parser.add_argument("--store", default=kept_at(store), metavar="FILE", help="SQLite file (default: %(default)s)")
@@ -52,12 +48,6 @@ def match_settings(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def tell_own_efforts(match: Match) -> None:
-    """Print to stderr the players to whom the effort that was asked for doesn't apply."""
-    if told := match.own_efforts_in_words:
-        print(f"note: {told}", file=sys.stderr)
-
-
 def refuse_strangers_rules(store: Store[Any], kept: Match, options: argparse.Namespace) -> None:
     """Raise `ConfigError` if a store of another machine would run files of rules, unless the user trusts it.
 
@@ -72,9 +62,18 @@ def refuse_strangers_rules(store: Store[Any], kept: Match, options: argparse.Nam
 
 
 @contextmanager
-def chosen_workers(options: argparse.Namespace) -> Iterator[tuple[MakeWorkers, int]]:
-    """Yield the maker of the workers that play the games, and the number of games at the same time."""
+def chosen_workers(options: argparse.Namespace, default_jobs: int) -> Iterator[tuple[MakeWorkers, int]]:
+    """Yield the maker of the workers that play the games, and the number of games at the same time.
+
+    A Ray cluster is joined as the command line's roof says (`join_cluster`), because that is the trainers' affair.
+    """
     from agents.tournament.workers import InProcesses, InThreads
 
-    jobs = options.jobs or usable_cores()
+    if options.cluster:
+        with options.join_cluster(options.cluster):
+            from agents.tournament.on_cluster import OnCluster, cluster_cpus
+
+            yield OnCluster, options.jobs or cluster_cpus()
+        return
+    jobs = options.jobs or default_jobs
     yield (InThreads if jobs == 1 else InProcesses), jobs

@@ -55,7 +55,9 @@ def _page(tournament: Tournament, rows: Sequence[Standing], games: Sequence[Game
         f" {t.settings.map}, seed {t.seed}, time-out {t.timeout_ms} ms"
         f", {t.effort_in_words}"
     )
-    latencies = [(r.name, f"{r.latency_ms:.2f}", f"{r.slowest_ms:.1f}", str(r.failures), r.failure) for r in rows]
+    latencies = [
+        (r.name, f"{r.latency_ms:.2f}", f"{r.slowest_ms:.1f}", str(r.failures), str(r.excused), r.failure) for r in rows
+    ]
     links = "".join(
         f'<p><a href="{html.escape(folder)}/{g.round}-{g.number}.svg">{html.escape(_told(t, g))}</a></p>' for g in shown
     )
@@ -76,7 +78,10 @@ def _page(tournament: Tournament, rows: Sequence[Standing], games: Sequence[Game
             note("How often the row came out before the column, in %; draws count half."),
             _cross(t, rows, games),
         ),
-        fold("Latency", table(latencies, head=("player", "median ms", "slowest ms", "failed requests", "first reason"))),
+        fold(
+            "Latency",
+            table(latencies, head=("player", "median ms", "slowest ms", "failed requests", "excused", "first reason")),
+        ),
         fold("Causes of death", _causes(rows)),
         fold("Replays", note(f"Those that say most; any other: {any_other}"), links),
         fold("Games", _games(t, games)),

@@ -102,22 +102,16 @@ class Match:
         return Effort(nodes=self.nodes, cpu_ms=self.cpu_ms)
 
     @property
-    def own_efforts(self) -> list[str]:
-        """The players whom a limit that is given doesn't reach, as it never reaches a URL: they keep an effort of their own."""
-        return [player.name for player in self.players if self.effort.options and not self.effort.reaches(player.spec)]
+    def names_and_specs(self) -> list[tuple[str, str]]:
+        return [(player.name, player.spec) for player in self.players]
 
     @property
     def effort_in_words(self) -> str:
         """What agents may spend on a move, and who keeps an effort of its own."""
         if self.tell_deadline:
             return f"{self.timeout_ms} ms of wall time per move"
-        return f"{self.effort} ({told})" if (told := self.own_efforts_in_words) else str(self.effort)
-
-    @property
-    def own_efforts_in_words(self) -> str:
-        """A sentence on `own_efforts`; "" if there are none."""
-        own = self.own_efforts
-        return f"{', '.join(own)} {'keeps its' if len(own) == 1 else 'keep their'} own effort, not {self.effort}" if own else ""
+        told = self.effort.told(self.names_and_specs)
+        return f"{self.effort} ({told})" if told else str(self.effort)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values from which `from_dict` makes an equal tournament."""
@@ -189,6 +183,8 @@ class Seat:
     """Why the first of them failed."""
     cpu_ms: float = 0.0
     """The mean processor time of a move, in milliseconds; 0 where it isn't known, as for snakes behind URLs."""
+    excused: int = 0
+    """The number of turns on which it was asked again, since it was late in a burst of load (`agents.evaluation.load`)."""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ class Standing:
     """The median over the player's games of the median latency, in milliseconds."""
     slowest_ms: float
     failures: int
+    excused: int
+    """The turns on which the player was asked again, since it was late in a burst of load; they aren't failures."""
     failure: str
     """Why a request failed in the first game that had failed requests."""
     causes: dict[str, int]
@@ -64,6 +66,7 @@ def standings(tournament: Tournament, games: Sequence[Game]) -> list[Standing]:
                 latency_ms=float(np.median([seat.latency_ms for seat in seats] or [0.0])),
                 slowest_ms=max((seat.slowest_ms for seat in seats), default=0.0),
                 failures=sum(seat.failures for seat in seats),
+                excused=sum(seat.excused for seat in seats),
                 failure=next((seat.failure for seat in seats if seat.failure), ""),
                 causes=dict(Counter(seat.cause or "survived" for seat in seats).most_common()),
             )
@@ -84,6 +87,8 @@ def table(rows: Sequence[Standing]) -> str:
             f" {row.skill.ordinal:>7.2f} {row.skill.mu:>6.2f} {row.skill.sigma:>5.2f} {row.elo:>+6.0f} {interval:>15}"
             f" {row.latency_ms:>7.2f} {row.failures:>7}"
         )
+    if excused := [f"{printable(row.name)} {row.excused}" for row in rows if row.excused]:
+        lines.append(f"late in bursts of load, asked again and not charged (turns): {', '.join(excused)}")
     return "\n".join(lines)
 
 

@@ -35,12 +35,13 @@ STATEMENTS = (
     cause TEXT NOT NULL, died INTEGER NOT NULL, length INTEGER NOT NULL, latency_ms REAL NOT NULL, slowest_ms REAL NOT NULL,
     failures INTEGER NOT NULL, failure TEXT NOT NULL, PRIMARY KEY (round, number, slot))""",
     "ALTER TABLE seat ADD COLUMN cpu_ms REAL NOT NULL DEFAULT 0",
+    "ALTER TABLE seat ADD COLUMN excused INTEGER NOT NULL DEFAULT 0",
 )
 """The statements that lead from an empty file to today's schema (`envs.common.migrations`)."""
 _VERSION, _SIGNATURE, _KIND = 1, "signature", "kind"
 _MAX_CONFIG, _MAX_MOVES = 1 << 20, 1 << 24
 _GAME_COLUMNS = "round, number, seed, turns, moves"
-_SEAT_COLUMNS = "player, place, cause, died, length, latency_ms, slowest_ms, failures, failure, cpu_ms"
+_SEAT_COLUMNS = "player, place, cause, died, length, latency_ms, slowest_ms, failures, failure, cpu_ms, excused"
 
 
 class StoreError(ProcsnakeError):
@@ -157,6 +158,7 @@ class Store(Generic[M]):
                 s.failures,
                 s.failure,
                 s.cpu_ms,
+                s.excused,
             )
             for slot, s in enumerate(game.seats)
         ]
@@ -164,7 +166,7 @@ class Store(Generic[M]):
             row = (*key, game.seed, game.turns, zlib.compress(game.moves.tobytes()))
             self._database.execute(f"INSERT INTO game ({_GAME_COLUMNS}) VALUES (?, ?, ?, ?, ?)", row)
             self._database.executemany(
-                f"INSERT INTO seat (round, number, slot, {_SEAT_COLUMNS}) VALUES ({', '.join('?' * 13)})", seats
+                f"INSERT INTO seat (round, number, slot, {_SEAT_COLUMNS}) VALUES ({', '.join('?' * 14)})", seats
             )
 
     def games(self) -> list[Game]:
@@ -208,7 +210,7 @@ def _checked(game: Game, num_players: int) -> Game:
     seats, moves = game.seats, game.moves
     numbers = [game.round, game.number, game.seed, game.turns]
     for seat in seats:
-        numbers += [seat.player, seat.place, seat.died, seat.length, seat.failures]
+        numbers += [seat.player, seat.place, seat.died, seat.length, seat.failures, seat.excused]
         if not (isinstance(seat.cause, str) and isinstance(seat.failure, str)):
             raise ValueError("the seats' texts are none")
         if not all(isinstance(time, int | float) for time in (seat.latency_ms, seat.slowest_ms, seat.cpu_ms)):

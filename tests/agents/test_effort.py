@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 import pytest
 
@@ -11,6 +12,7 @@ from agents.effort import Effort, add_effort, effort_of
 from envs.battlesnake.games import start_games
 from envs.battlesnake.state import State
 from envs.common.errors import ConfigError, UnknownNameError
+from procsnake import main
 
 
 def asked(*words):
@@ -71,3 +73,14 @@ def test_a_limit_in_the_name_is_the_only_one():
 def test_what_it_cannot_make_is_said():
     with pytest.raises(UnknownNameError, match="alphabeta"):
         Effort(nodes=70).make("alphabetta")
+
+
+def test_evaluations_take_it_too(capsys):
+    def scores(agent, *words):
+        small = ["--num-snakes", "2", "--games", "4", "--width", "7", "--height", "7", "--json"]
+        assert main(["evaluate", agent, "--against", "flood", *small, *words]) == 0
+        return capsys.readouterr()
+
+    asked, named = scores("alphabeta", "--nodes", "25"), scores("alphabeta?nodes=25")
+    assert json.loads(asked.out) == json.loads(named.out)
+    assert "note: flood keeps its own effort, not 25 nodes per move" in asked.err

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from functools import partial
 
@@ -76,6 +77,19 @@ def test_games_have_the_official_settings(capsys, tmp_path, spelling):
     )
     assert len(recording.board(3)["food"]) >= 6
     assert [bool(recording.board(turn)["hazards"]) for turn in (2, 4)] == [False, True]
+
+
+def test_searches_play_at_the_effort_that_is_asked_for(capsys):
+    def end_of(*words):
+        assert procsnake.main(["match", "alphabeta", "flood", "--seed", "3", "--json", "--nodes", "40", *words]) == 0
+        told = capsys.readouterr()
+        assert "note: flood keeps its own effort, not 40 nodes per move" in told.err
+        return json.loads(told.out)
+
+    # By nodes it is a function of the seed; no time-out cuts a search short.
+    assert end_of() == end_of("--timeout", "1")
+    assert procsnake.main(["match", "alphabeta", "flood", "--nodes", "40", "--time", "5"]) == 2
+    assert "one way" in capsys.readouterr().err
 
 
 def test_without_them_they_are_the_defaults():

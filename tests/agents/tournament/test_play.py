@@ -120,6 +120,27 @@ def test_bad_company_harms_only_its_own_games(tmp_path):
     assert same(games[:1], play(local, tmp_path / "local.db"))
 
 
+def test_late_answers_of_a_busy_machine_are_kept_and_told_but_not_charged(tmp_path, monkeypatch):
+    monkeypatch.setattr("agents.evaluation.load.LoadMeter.burst", lambda *_, **__: "a burst")
+    late = threading.Event()
+
+    def late_once(path, request):
+        if path == "/move" and not late.is_set():
+            late.set()
+            time.sleep(2.5)
+        return good_snake(path, request)
+
+    with served(late_once) as url:
+        tournament = small(f"http={url}", "flood", games=1, timeout_ms=2000, max_turns=4, nodes=50)
+        games = play(tournament, tmp_path / "t.db")
+    with Store(tmp_path / "t.db", Tournament) as store:
+        (game,) = store.games()
+        assert store.load().nodes == 50
+    assert [(seat.player, seat.failures, seat.excused) for seat in game.seats] == [(0, 0, 1), (1, 0, 0)]
+    assert "not charged (turns): http 1" in table(standings(tournament, games))
+    assert "50 nodes per move (http, flood keep their own effort, not 50 nodes per move)" in tournament.effort_in_words
+
+
 def test_no_server_has_more_games_than_it_may(tmp_path):
     running, most, lock = set(), [0], threading.Lock()
 

@@ -1,0 +1,50 @@
+"""Whether an answer came late because this machine was busy: then the delay says nothing about the snake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+_STAT = Path("/proc/stat")
+_STOLEN = 7
+_CLEARLY = 0.25
+"""A quarter of the time-out, or of the machine's time, is more than a machine with time to spare ever loses."""
+
+
+class LoadMeter:
+    """Measures what the machine loses from the moment at which it is made: for instance while a turn's answers are awaited."""
+
+    def __init__(self) -> None:
+        self._before = _processor_time()
+
+    def stolen(self) -> float:
+        """The share of all processors' time, 0..1, that other guests of its host have taken; 0 where it isn't told."""
+        (before, stolen_before), (now, stolen_now) = self._before, _processor_time()
+        return (stolen_now - stolen_before) / (now - before) if now > before else 0.0
+
+    def burst(self, *, timeout_ms: float, latencies_ms: Mapping[str, float], waited_ms: float = 0.0) -> str:
+        """Say by what one sees that the machine was busy while these servers were asked; "" if one sees nothing of it.
+
+        `latencies_ms` are by server (host and port). `waited_ms` is how much longer the agents of this process took for their
+        decisions than their threads were given a processor.
+        """
+        slowest = max(latencies_ms.values(), default=0.0)
+        if len(latencies_ms) > 1 and min(latencies_ms.values()) >= timeout_ms:
+            return f"all {len(latencies_ms)} servers were late on the same turn"
+        if slowest - timeout_ms >= _CLEARLY * timeout_ms:
+            return f"this process woke {slowest - timeout_ms:.0f} ms after a time-out of {timeout_ms:.0f} ms"
+        if waited_ms >= _CLEARLY * timeout_ms:
+            return f"the agents here waited {waited_ms:.0f} ms for a processor"
+        if (share := self.stolen()) >= _CLEARLY:
+            return f"{share:.0%} of the processors' time was stolen"
+        return ""
+
+
+def _processor_time() -> tuple[int, int]:
+    """All processors' time since the machine's start, and what was stolen of it, in ticks. Source: proc_stat(5)."""
+    with suppress(OSError, ValueError, IndexError):
+        ticks = [int(word) for word in _STAT.read_text(encoding="ascii").partition("\n")[0].split()[1:]]
+        # What guests of this machine used is in the first columns already.
+        return sum(ticks[: _STOLEN + 1]), ticks[_STOLEN]
+    return 0, 0
