@@ -1,4 +1,4 @@
-"""`procsnake tune alphabeta`: what is typed, told and written."""
+"""The command `procsnake tune` for a search: its options, what it prints, and the files that it writes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _BETWEEN_LINES_S, _BETWEEN_REDRAWS_S = 10.0, 0.5
 
 
 def parser(player: str, prog: str) -> Parser:
-    """The parser of `tune` for a player that is a search."""
+    """Return the parser of `tune` for a player that is a search."""
     search = search_of(player)
     told = _HELP.format(search=search, player=player, table=table(parameters_of(player)))
     layout = argparse.RawDescriptionHelpFormatter
@@ -109,7 +109,7 @@ def run_tune_search(options: argparse.Namespace) -> int:
 
 
 def _play(options: argparse.Namespace) -> int:
-    """SPSA."""
+    """Tune by games, with SPSA."""
     tuning = _tuning(options)
     path = options.store or kept_at(f"tune-{search_of(options.player)}.db")
     make_place_for(path)
@@ -146,7 +146,7 @@ def _tuning(options: argparse.Namespace) -> Tuning:
 
 
 def _regress(options: argparse.Namespace) -> int:
-    """Texel's method."""
+    """Tune by recorded games, with Texel's method."""
     stores = [Path(path) for path in options.recorded]
     most = options.games or sys.maxsize
     found = regress(options.player, options.parameters.split(","), stores, every=options.every, most=most)
@@ -163,7 +163,7 @@ def _regress(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace, values: dict[str, Any], tuning: dict[str, Any]) -> Path:
-    """The file of options: what the player had, with the tuned values in its place. Returns its path."""
+    """Write the file of options: the player's own, with the tuned values instead of its old ones. Returns its path."""
     search = search_of(options.player) or ""
     out = options.out or kept_at(f"tuned-{search}.yaml")
     make_place_for(out)
@@ -184,12 +184,12 @@ def _tell(options: argparse.Namespace, out: Path, parameters: Sequence[Parameter
 
 
 def _with_file(player: str, path: Path) -> str:
-    """The player with its options from a file."""
+    """The player, with its options from a file."""
     return f"{options_given(player)[0]}?{urlencode({'options': str(path)}, safe='/')}"
 
 
 def _accept(options: argparse.Namespace) -> int:
-    """The sequential test of a file of options against what it is to replace; its verdict goes into the file."""
+    """Test a file of options sequentially against the player that it is to replace, and write the verdict into the file."""
     path = Path(options.accept)
     tuned = OptionsFile.read(path)
     if tuned.agent != search_of(options.player):
@@ -227,20 +227,22 @@ def _test(tuned: OptionsFile, options: argparse.Namespace) -> Sprt:
 
 
 def _kept_of(progress: TestProgress) -> dict[str, Any]:
-    """What the file keeps of a test."""
+    """The figures of a test that the file keeps."""
     told = progress.to_dict()
     return {name: told[name] for name in ("verdict", "games", "score", "elo", "llr", "elo0", "elo1", "snakes", "effort")}
 
 
 def line(progress: Progress) -> str:
-    """Where a tuning stands, in a line: parameters as they are, and how far they have gone in units of their c_end."""
+    """Return the present state of a tuning in one line: the parameters, and how far they have moved in units of their c_end."""
     gone = zip(progress.values.items(), movement(progress), strict=True)
     values = " ".join(f"{name}={value:g} ({moved:+.1f} c)" for (name, value), moved in gone)
     return f"pair {progress.pairs} of {progress.tuning.pairs} · games {progress.games} · {values}"
 
 
 class _Live:
-    """The line while games are played: redrawn in a terminal, else told every ten seconds on stderr. A context manager."""
+    """Shows the line while games are played, as a context manager. In a terminal it is drawn anew. Elsewhere it is printed to
+    stderr every ten seconds.
+    """
 
     def __init__(self) -> None:
         self._screen, self._pace, self._told = Redrawn(sys.stderr), Pace(), time.monotonic()

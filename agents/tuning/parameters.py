@@ -19,23 +19,23 @@ SEARCHES = {"alphabeta": AlphaBeta, "mcts": MCTS}
 WEIGHTS = "weights"
 ALL = "all"
 R_END = 0.002
-"""Fishtest's usual step size at the end of a tuning of tens of thousands of pairs."""
+"""Fishtest's usual `r_end`, which is meant for tunings of tens of thousands of pairs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """An option that is tuned. Raises `ConfigError` for values that can't be."""
+    """An option that is tuned. Raises `ConfigError` for impossible values."""
 
     name: str
-    """As in a player's name: `near`, or `weights.cell`."""
+    """The option's name as in a player's name: `near`, or `weights.cell`."""
     start: float
     low: float
     high: float
     is_integer: bool
     c_end: float
-    """By how much it is moved up and down in the last pair of games."""
+    """How far the option is moved up and down in the last pair of games."""
     r_end: float = R_END
-    """The last step, as a part of `c_end`, for each game that is won more than lost."""
+    """The step after the last pair, as a fraction of `c_end`, for each game that is won more than lost."""
 
     def __post_init__(self) -> None:
         if not self.low <= self.start <= self.high:
@@ -48,23 +48,23 @@ class Parameter:
             raise ConfigError(f"r_end of {self.name} is {self.r_end:g}; it must be a number above 0")
 
     def plain(self, value: float) -> int | float:
-        """The value as the option takes it."""
+        """Return the value in the form that the option takes, which may be an integer."""
         return round(value) if self.is_integer else round(float(value), 6)
 
 
 def search_of(player: str) -> str | None:
-    """The name of the search in a player such as `runs/first+mcts?near=9`; None if it is none."""
+    """Return the name of the search in a player such as `runs/first+mcts?near=9`, or None if the player is no search."""
     return player.partition("?")[0].rpartition("+")[2] if is_search(player) else None
 
 
 def declared(search: str) -> Mapping[str, Range]:
-    """The ranges of a search's options, the weights of its evaluation included."""
+    """Return the ranges of a search's options, including the weights of its evaluation."""
     weights = {f"{WEIGHTS}.{name}": found for name, found in ranges_of(Weights).items()}
     return {**ranges_of(vars(SEARCHES[search])["__init__"]), **weights}
 
 
 def parameters_of(player: str) -> dict[str, Parameter]:
-    """All parameters of a search by name, each starting at the value that `player` gives it.
+    """Return all parameters of a search by name, each starting at the value that `player` gives it.
 
     Raises `UnknownNameError` for a player that is no search.
     """
@@ -101,7 +101,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def choose(known: Mapping[str, Parameter], asked: Iterable[str], *, r_end: float | None = None) -> tuple[Parameter, ...]:
-    """The parameters that are asked for: `NAME`, `NAME:C_END`, `NAME:C_END:R_END`, `weights` for all weights, or `all`.
+    """Return the parameters asked for: `NAME`, `NAME:C_END`, `NAME:C_END:R_END`, `weights` for all weights, or `all`.
 
     `r_end` is that of those that don't say. Raises `UnknownNameError` and `ConfigError`.
     """
@@ -120,7 +120,7 @@ def choose(known: Mapping[str, Parameter], asked: Iterable[str], *, r_end: float
 
 
 def _read(text: str) -> tuple[str, float | None, float | None]:
-    """(name, c_end, r_end)"""
+    """The name, c_end and r_end in a text such as `NAME:C_END`."""
     name, *numbers = text.split(":")
     try:
         c_end, r_end = [*map(float, numbers), None, None][:2]
@@ -132,28 +132,28 @@ def _read(text: str) -> tuple[str, float | None, float | None]:
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by name as the options that `agents.make` takes: those of weights in a mapping of their own."""
+    """Return values by name as the options that `agents.make` takes, with the weights in a mapping of their own."""
     weights = {name.removeprefix(f"{WEIGHTS}."): value for name, value in values.items() if name.startswith(f"{WEIGHTS}.")}
     plain = {name: value for name, value in values.items() if not name.startswith(f"{WEIGHTS}.")}
     return {**plain, WEIGHTS: weights} if weights else plain
 
 
 def flat(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What `nested` was made of."""
+    """Return the values by name from which `nested` made these options."""
     weights = options.get(WEIGHTS, {})
     plain = {name: value for name, value in options.items() if name != WEIGHTS}
     return {**plain, **{f"{WEIGHTS}.{name}": value for name, value in weights.items()}}
 
 
 def with_values(player: str, values: Mapping[str, Any]) -> str:
-    """The player with these values in the place of its own, as `agents.make` takes it: nothing is read from files then."""
+    """Return the player with these values instead of its own, as `agents.make` takes it. It then reads no file of options."""
     name, given = options_given(player)
     options = {**flat(given), **values}
     return f"{name}?{urlencode(options)}" if options else name
 
 
 def table(known: Mapping[str, Parameter]) -> str:
-    """The parameters, their defaults and ranges, and the usual `c_end`, a line each."""
+    """Return one line per parameter: its name, default, range, and usual `c_end`."""
     width = max(map(len, known))
     lines = [
         f"  {one.name:<{width}}  {one.start:>8g}  from {one.low:g} to {one.high:g}, c_end {one.c_end:g}"

@@ -1,4 +1,4 @@
-"""Plays a tuning: batch after batch of pairs, games side by side, and the parameters' steps between them."""
+"""Plays a tuning: batch after batch of pairs, with games side by side, and a step of the parameters after each batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agents.tuning.spsa import Spsa, Trial
 
 
 class Progress:
-    """What a tuning has come to: a function of its settings and of the games' results, whenever they ended."""
+    """The present result of a tuning. It is a function of the settings and the games' results, in whatever order games end."""
 
     def __init__(self, tuning: Tuning, games: Iterable[Game] = ()) -> None:
         self.tuning = tuning
@@ -35,7 +35,7 @@ class Progress:
 
     @property
     def pairs(self) -> int:
-        """How many have made their step."""
+        """The number of pairs whose step the parameters have made."""
         return min((len(self.path) - 1) * self.tuning.batch, self.tuning.pairs)
 
     @property
@@ -44,15 +44,15 @@ class Progress:
 
     @property
     def values(self) -> dict[str, int | float]:
-        """The parameters as they stand, by name."""
+        """The present values of the parameters, by name."""
         return {one.name: one.plain(value) for one, value in zip(self.tuning.parameters, self.path[-1], strict=True)}
 
     def batch(self) -> range:
-        """The numbers of the pairs that come next, from 0."""
+        """Return the numbers of the pairs that come next, counted from 0."""
         return range(self.pairs, min(self.pairs + self.tuning.batch, self.tuning.pairs))
 
     def trial(self, pair: int) -> Trial:
-        """The sides of a pair of the next batch."""
+        """Return the two sides of a pair of the next batch."""
         return self.spsa.trial(self.path[-1], pair + 1)
 
     def has(self, pair: int, rotation: int) -> bool:
@@ -60,7 +60,7 @@ class Progress:
         return (pair, rotation) in self._results
 
     def add(self, games: Iterable[Game]) -> None:
-        """Take finished games into account. The parameters step once a batch is complete, pair after pair."""
+        """Add finished games. Once a batch is complete, the parameters make its steps, pair after pair."""
         for game in games:
             self._results[game.round, game.number] = int(2 * points(game) - 1)
             self.games += 1
@@ -71,7 +71,7 @@ class Progress:
             self.path.append(theta)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able: the parameters, from where to where, and by how many games."""
+        """Return in JSON's types how far the parameters have moved, and by how many games."""
         t = self.tuning
         return {
             "player": t.player,
@@ -101,7 +101,7 @@ def play_tuning(
     concurrency: int = 1,
     on_game: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Play the games that are missing in the store, `concurrency` at the same time. Raises what `agents.make` raises."""
+    """Play the games that the store lacks, `concurrency` of them at the same time. Raises what `agents.make` raises."""
     store.begin(tuning)
     progress = Progress(tuning, store.games())
     while not progress.is_over:
@@ -155,11 +155,11 @@ def _with_sides(tuning: Tuning, trials: list[Trial]) -> Match:
 
 
 def _sides(place: int, rotation: int) -> tuple[int, int]:
-    """Players in slot order of a game of the batch's pair."""
+    """The players, in slot order, of a game of one of the batch's pairs."""
     plus, minus = 2 * place, 2 * place + 1
     return (plus, minus) if rotation == 0 else (minus, plus)
 
 
 def movement(progress: Progress) -> np.ndarray:
-    """How far each parameter has gone, float64 (P,), in units of its `c_end`."""
+    """Return how far each parameter has moved, float64 (P,), in units of its `c_end`."""
     return (progress.path[-1] - progress.path[0]) / np.array([one.c_end for one in progress.tuning.parameters])

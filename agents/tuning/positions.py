@@ -1,4 +1,4 @@
-"""Quiet positions of recorded games, as features of the evaluation, and how the games ended."""
+"""Collects quiet positions of recorded games, with the features that the evaluation sees in them, and the games' results."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from envs.common.errors import ConfigError
 LINEAR = tuple(name for name, declared in ranges_of(Weights).items() if declared.is_linear)
 """The weights in which the evaluation is linear."""
 UNIT = 10_000 * 24 * 4 * 420
-"""Every denominator of the evaluation divides it, so a multiple of it is evaluated without rounding."""
+"""A number that every denominator of the evaluation divides. So weights that are multiples of it lead to no rounding."""
 _NODES = 300
-"""Of the search that says whether a position is decided: such positions are no longer evaluated in a game."""
+"""The number of nodes of the search that finds decided positions, which are left out because games don't evaluate them."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Positions:
     """N positions, each seen by one snake."""
 
     features: np.ndarray
-    """float64 (N, W): the points that the evaluation gives for a weight of 1, by weight of `LINEAR`."""
+    """The points that the evaluation gives for a weight of 1, for each weight of `LINEAR`, float64 (N, W)."""
     results: np.ndarray
-    """float64 (N,): 1 where that snake alone came first, an equal share of a shared first place, else 0."""
+    """The snake's result, float64 (N,): 1 if it alone came first, an equal share of a shared first place, else 0."""
     games: int
 
 
 def features_of(state: State, me: int, territory: Territory, weights: Weights) -> np.ndarray:
-    """The evaluation's features on board 0 for the living snake `me`, int64 (W,) in units of 1 / `UNIT`.
+    """Return the evaluation's features on board 0 for the living snake `me`, int64 (W,) in units of 1 / `UNIT`.
 
     They are asked of the evaluation itself, a weight at a time; `weights` gives those in which it isn't linear.
     """
@@ -54,14 +54,14 @@ def features_of(state: State, me: int, territory: Territory, weights: Weights) -
 
 
 def is_quiet(state: State, me: int) -> bool:
-    """Whether no two heads can meet on the next turn, of which one is mine: where the search stops looking."""
+    """Return whether no other head can meet mine on the next turn. Only there does the search stop and evaluate."""
     s, r = state.arrays, search_rules(state.rules)
     others = np.flatnonzero(s.cause[0] == ALIVE)
     return all(head_distance(s, r, me, int(i)) != 2 for i in others if i != me)
 
 
 def read_games(path: Path) -> tuple[Match, list[Game]]:
-    """The match in a store of `tournament`, `sprt` or `tune`, and its games. Raises `StoreError` for other files."""
+    """Return the match in a store of `tournament`, `sprt` or `tune`, and its games. Raises `StoreError` for other files."""
     if not path.is_file():
         raise StoreError(f"there is no {path}. Games are recorded by procsnake tournament, sprt and tune, in their --store")
     kinds: tuple[type[Match], ...] = (Sprt, Tournament, Tuning)
@@ -79,7 +79,7 @@ def read_games(path: Path) -> tuple[Match, list[Game]]:
 
 
 def collect(recorded: Iterable[tuple[Match, Sequence[Game]]], weights: Weights, *, every: int, most: int) -> Positions:
-    """Quiet and undecided positions of these games, each `every` turns, at most `most` games of each match.
+    """Return quiet and undecided positions, one every `every` turns, of at most `most` games of each match.
 
     Openings are left out, because nobody chose them. Raises `ConfigError` if there are none.
     """
@@ -117,7 +117,7 @@ def _result(game: Game, slot: int) -> float:
 
 
 def evaluate(state: State, me: int, territory: Territory, weights: Weights) -> int:
-    """The search's evaluation of board 0 for the living snake `me`."""
+    """Return the search's evaluation of board 0 for the living snake `me`."""
     s, r = state.arrays, search_rules(state.rules)
     survey(s, r, territory)
     return int(judge(s, r, territory, weights, me))

@@ -1,4 +1,4 @@
-"""Texel's method on stores of recorded games: from a search and its weights' names to their new values."""
+"""Applies Texel's method to stores of recorded games: it takes a search and names of weights, and returns their new values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from envs.common.errors import ConfigError, UnknownNameError
 
 @dataclass(frozen=True)
 class Regression:
-    """What Texel's method came to."""
+    """The result of Texel's method."""
 
     player: str
     parameters: tuple[Parameter, ...]
@@ -30,7 +30,7 @@ class Regression:
     fit: Fit
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able: the weights, from where to where, and by what."""
+        """Return in JSON's types the old and the new weights, and the games behind them."""
         return {
             "player": self.player,
             "method": "texel",
@@ -49,7 +49,7 @@ class Regression:
 def regress(
     player: str, asked: Sequence[str], stores: Sequence[Path], *, every: int = 3, most: int = sys.maxsize
 ) -> Regression:
-    """Fit the weights `asked` ("weights" or "all": every linear one) of `player` to games in `stores`.
+    """Fit weights of `player` to games in `stores`. `asked` names them; "weights" or "all" stands for every linear weight.
 
     A position is taken each `every` turns, and from each store `most` games at most. Raises `UnknownNameError` for a name that
     is no parameter's, `StoreError`, and `ConfigError` for a parameter in which the evaluation isn't linear and for games that

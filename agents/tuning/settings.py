@@ -1,4 +1,4 @@
-"""What is tuned, by how many games, and with which effort: kept in a store beside the games."""
+"""Describes a tuning: what is tuned, by how many games, and at which effort. A store keeps it beside the games."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ class Tuning(Sprt):
 
     parameters: tuple[Parameter, ...] = ()
     pairs: int = 1000
-    """Pairs of games in all; fishtest calls them iterations."""
+    """The number of pairs of games in all. Fishtest calls them iterations."""
     batch: int = 8
-    """Pairs that are moved from one state of the parameters, as if by so many workers. Games side by side need them."""
+    """The number of pairs that start from the same parameters, as if so many workers played them, so that games can be played
+    side by side."""
 
     def __post_init__(self) -> None:
         if self.seats != 2:
@@ -39,7 +40,7 @@ class Tuning(Sprt):
 
     @property
     def player(self) -> str:
-        """Whose options are tuned, as `agents.make` takes it."""
+        """The player whose options are tuned, as `agents.make` takes it."""
         return self.players[0].spec
 
     @classmethod

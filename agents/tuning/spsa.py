@@ -1,6 +1,6 @@
 """SPSA, simultaneous perturbation stochastic approximation, on the schedule of Stockfish's fishtest.
 
-All parameters are moved at once, each up or down by the toss of a coin; two games with swapped seats say which side is better,
+All parameters are moved at once, each up or down by the toss of a coin. Two games with swapped seats say which side is better,
 and every parameter steps towards that side. So a step costs two games however many parameters there are. Sources: J. Spall,
 "Implementation of the Simultaneous Perturbation Algorithm for Stochastic Optimization", 1998; fishtest's own formulas.
 """
@@ -26,7 +26,7 @@ class Trial:
 
 
 class Spsa:
-    """The moves and steps of a tuning of `pairs` pairs. Pairs count from 1, as in fishtest.
+    """The moves and steps of a tuning of `pairs` pairs, which are counted from 1, as in fishtest.
 
     Nothing but the seed and the pair's number decides its coins, so the answer doesn't depend on who plays which pair when.
     """
@@ -40,15 +40,15 @@ class Spsa:
         self._is_integer = np.array([one.is_integer for one in parameters], bool)
 
     def c(self, pair: int) -> np.ndarray:
-        """By how much each parameter is moved in this pair, float64 (P,): `c_end` in the last one."""
+        """Return how far each parameter is moved in this pair, float64 (P,). In the last pair this is `c_end`."""
         return self._c_end * (self.pairs / pair) ** GAMMA
 
     def a(self, pair: int) -> np.ndarray:
-        """The gain of this pair's step, float64 (P,): `r_end` · `c_end`² in the last one."""
+        """Return the gain of this pair's step, float64 (P,). In the last pair this is `r_end` · `c_end`²."""
         return self._r_end * self._c_end**2 * ((self._a_ratio + self.pairs) / (self._a_ratio + pair)) ** ALPHA
 
     def trial(self, theta: np.ndarray, pair: int) -> Trial:
-        """The sides of a pair of games around `theta` (P,).
+        """Return the two sides of a pair of games around `theta` (P,).
 
         Integers are rounded up with the probability of their fraction, both sides by one draw, so that the sides differ by as
         much as they should on average.
@@ -58,7 +58,7 @@ class Spsa:
         return Trial(*(np.where(self._is_integer, np.floor(side + draw), side) for side in sides))
 
     def step(self, theta: np.ndarray, pair: int, result: int) -> np.ndarray:
-        """`theta` (P,) after a pair that the plus side has won by `result`: games won less games lost."""
+        """Return `theta` (P,) after a pair in which the plus side won `result` games more than it lost."""
         flips, _ = self._coins(pair)
         return np.clip(theta + self.a(pair) / self.c(pair) * result * flips, self._low, self._high)
 

@@ -1,8 +1,9 @@
-"""Texel's method: weights under which the evaluation foretells the results of recorded games best.
+"""Texel's method: it finds the weights with which the evaluation predicts the results of recorded games best.
 
-A position that the evaluation gives s points is won with probability 1 / (1 + exp(-s / K)). First K is fitted with the weights
-as they are, then the weights with that K. The loss is the mean of -log of the probability of what happened: so it is a logistic
-regression, which has one minimum. Texel's author took squares. Source: P. Österlund, "Texel's Tuning Method", 2014.
+If the evaluation gives a position s points, the predicted probability of winning is 1 / (1 + exp(-s / K)). First K is fitted
+with the present weights, then the weights are fitted with that K. The loss is the mean of -log of the probability of what
+happened. So this is a logistic regression, which has one minimum. Texel's author took squares instead. Source: P. Österlund,
+"Texel's Tuning Method", 2014.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ _STEPS, _PRECISION, _HALVINGS = 100, 1e-10, 40
 
 @dataclass(frozen=True)
 class Fit:
-    """What a regression came to."""
+    """The result of a regression."""
 
     weights: np.ndarray
-    """float64 (W,): the weights; those whose feature never varies are as they were."""
+    """The weights, float64 (W,). A weight whose feature never varies stays as it was."""
     scale: float
-    """K, in points of the evaluation."""
+    """The scale K, in points of the evaluation."""
     loss_before: float
-    """Mean negative log-likelihood with the weights as they were, in nats."""
+    """The mean negative log-likelihood with the old weights, in nats."""
     loss: float
-    """The same with the fitted weights."""
+    """The mean negative log-likelihood with the fitted weights, in nats."""
 
 
 def fit_scale(scores: np.ndarray, results: np.ndarray) -> float:
-    """K for evaluations `scores` (N,) and `results` (N,), 0 lost, ½ shared, 1 won.
+    """Return K for evaluations `scores` (N,) and `results` (N,), which are 0 lost, ½ shared, 1 won.
 
     Raises `ConfigError` if the scores tell nothing of the results, or tell all.
     """
@@ -45,7 +46,7 @@ def fit_scale(scores: np.ndarray, results: np.ndarray) -> float:
 
 
 def fit_weights(features: np.ndarray, rest: np.ndarray, results: np.ndarray, start: np.ndarray) -> Fit:
-    """Fit the weights of `features` (N, W), which are `start` (W,) now; `rest` (N,) is the part of the score that stays.
+    """Fit the weights of `features` (N, W), beginning at `start` (W,). `rest` (N,) is the part of the score that stays.
 
     Raises `ConfigError` as `fit_scale` does.
     """
@@ -85,5 +86,5 @@ def _probability(logits: np.ndarray) -> np.ndarray:
 
 
 def _loss(logits: np.ndarray, results: np.ndarray) -> float:
-    """Mean of -log of the probability of what happened, in nats."""
+    """The mean of -log of the probability of what happened, in nats."""
     return float(np.mean(np.logaddexp(0, logits) - results * logits))
