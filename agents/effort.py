@@ -51,11 +51,11 @@ class Effort:
         return make(spec, **(self.options if self.reaches(spec) else {}))
 
     def own_efforts(self, players: Iterable[tuple[str, str]]) -> list[str]:
-        """The names of those of these players, (name, spec), whom the limit doesn't reach; none without a limit."""
+        """Return the names of the players, (name, spec), to whom the limit doesn't apply. Without a limit there are none."""
         return [name for name, spec in players if not self.reaches(spec)] if self.options else []
 
     def told(self, players: Iterable[tuple[str, str]]) -> str:
-        """A sentence on `own_efforts`; "" if there are none."""
+        """Return a sentence on `own_efforts`, or "" if there are none."""
         own = self.own_efforts(players)
         return f"{', '.join(own)} {'keeps its' if len(own) == 1 else 'keep their'} own effort, not {self}" if own else ""
 
@@ -90,6 +90,6 @@ def effort_of(options: argparse.Namespace) -> Effort:
 
 
 def tell_own_efforts(effort: Effort, players: Iterable[tuple[str, str]]) -> None:
-    """Say on stderr which of these players, (name, spec), the effort that was asked for doesn't reach."""
+    """Print to stderr to which of these players, (name, spec), the effort that was asked for doesn't apply."""
     if told := effort.told(players):
         print(f"note: {told}", file=sys.stderr)

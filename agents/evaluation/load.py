@@ -1,4 +1,4 @@
-"""Whether an answer came late because this machine was busy: then the delay says nothing about the snake."""
+"""Finds out whether an answer came late because this machine was busy, so that the delay says nothing about the snake."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from pathlib import Path
 _STAT = Path("/proc/stat")
 _STOLEN = 7
 _CLEARLY = 0.25
-"""A quarter of the time-out, or of the machine's time, is more than a machine with time to spare ever loses."""
+"""The share of the time-out, or of the machine's time, that only a busy machine loses."""
 
 
 class LoadMeter:
-    """Measures what the machine loses from the moment at which it is made: for instance while a turn's answers are awaited."""
+    """Measures how much time the machine loses after the meter is made, for instance while a turn's answers are awaited."""
 
     def __init__(self) -> None:
         self._before = _processor_time()
 
     def stolen(self) -> float:
-        """The share of all processors' time, 0..1, that other guests of its host have taken; 0 where it isn't told."""
+        """Return the share of all processors' time, 0..1, that other guests of the host have taken, or 0 if it isn't known."""
         (before, stolen_before), (now, stolen_now) = self._before, _processor_time()
         return (stolen_now - stolen_before) / (now - before) if now > before else 0.0
 
     def burst(self, *, timeout_ms: float, latencies_ms: Mapping[str, float], waited_ms: float = 0.0) -> str:
-        """Say by what one sees that the machine was busy while these servers were asked; "" if one sees nothing of it.
+        """Return what shows that the machine was busy while these servers were asked, or "" if nothing does.
 
-        `latencies_ms` are by server (host and port). `waited_ms` is how much longer the agents of this process took for their
-        decisions than their threads were given a processor.
+        `latencies_ms` has the latency of each server (host and port). `waited_ms` is for how much of their decisions' time
+        the agents of this process waited for a processor.
         """
         slowest = max(latencies_ms.values(), default=0.0)
         if len(latencies_ms) > 1 and min(latencies_ms.values()) >= timeout_ms:
@@ -42,7 +42,7 @@ class LoadMeter:
 
 
 def _processor_time() -> tuple[int, int]:
-    """All processors' time since the machine's start, and what was stolen of it, in ticks. Source: proc_stat(5)."""
+    """The time of all processors since the machine started, and how much of it was stolen, in ticks. Source: proc_stat(5)."""
     with suppress(OSError, ValueError, IndexError):
         ticks = [int(word) for word in _STAT.read_text(encoding="ascii").partition("\n")[0].split()[1:]]
         # What guests of this machine used is in the first columns already.

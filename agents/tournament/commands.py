@@ -1,4 +1,4 @@
-"""`procsnake tournament`."""
+"""The command `procsnake tournament`."""
 
 from __future__ import annotations
 

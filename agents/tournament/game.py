@@ -1,4 +1,4 @@
-"""One game of a match, such as a tournament: who sits where, how it is played, and how its moves are played again."""
+"""Plays one game of a match, such as a tournament: who sits where, how it is played, and how its moves are played again."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Fixture:
     number: int
     seed: int
     group: tuple[int, ...]
-    """Players in slot order."""
+    """The numbers of the players, in slot order."""
     opening: np.ndarray | None = field(default=None, compare=False)
-    """Moves int8 (turns, seats) that are made before anybody is asked."""
+    """The moves of the first turns, int8 (turns, seats), on which nobody is asked."""
 
 
 class BrokenOffError(ProcsnakeError):
@@ -55,9 +55,9 @@ def seat_players(match: Match) -> list[Agent | str]:
 
 
 def ready_players(match: Match) -> list[Agent | str]:
-    """As `seat_players`, and every agent has played a turn against itself.
+    """Return what `seat_players` returns, after every agent has played a turn against itself.
 
-    Without this turn, what is compiled while a game runs would count as an agent's thinking.
+    Without this turn, kernels would be compiled during a game, which would count as an agent's thinking.
     """
     seated, short = seat_players(match), replace(match, max_turns=1, timeout_ms=_WARM_UP_MS)
     for player, seat in enumerate(seated):

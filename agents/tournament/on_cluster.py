@@ -1,7 +1,7 @@
-"""Games as tasks of a Ray cluster: a fixture goes out, a game comes back. Only this file of `agents` knows Ray.
+"""Plays games as tasks of a Ray cluster, which take a fixture and return a game. Only this file of `agents` knows Ray.
 
-Every machine of the cluster has procsnake, and the players' bundles and files of rules at the same paths. `ray.init` must have
-been called before.
+Every machine of the cluster must have procsnake, and the players' bundles and files of rules at the same paths. `ray.init` must
+have been called before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def cluster_cpus() -> int:
 
 
 class OnCluster(GameWorkers):
-    """Plays wherever the cluster has a CPU free. A game whose node or process is lost is played anew on another one."""
+    """Plays games wherever the cluster has a free CPU. If a node or process is lost, its game is played anew on another one."""
 
     def __init__(self, match: Match, count: int, say: Callable[[str], None] | None = None) -> None:
         super().__init__(match, count, say)

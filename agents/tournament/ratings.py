@@ -14,7 +14,7 @@ from envs.common.errors import MissingDependencyError, pip_install
 ELO = 400 / np.log(10)
 """How many Elo points a unit of log-odds is."""
 _PRIOR_DEVIATION = 4.0
-"""Of a strength in log-odds before any game (700 Elo): keeps who never lost from going to infinity."""
+"""The deviation of a strength before any game, in log-odds (700 Elo). It keeps those who never lost at a finite strength."""
 
 
 @dataclass(frozen=True)

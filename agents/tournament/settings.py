@@ -29,7 +29,7 @@ class Player:
 
     name: str
     spec: str
-    """What `agents.make` takes, or a URL."""
+    """The player in the form that `agents.make` takes, or its URL."""
 
     @property
     def is_remote(self) -> bool:
@@ -37,7 +37,7 @@ class Player:
 
     @property
     def runs_code(self) -> bool:
-        """Whether it is a file of rules, alone or on top of another player."""
+        """Whether the player is a file of rules, alone or on top of another player."""
         path, _ = split_options(self.spec)
         return not self.is_remote and (path.endswith(".py") or ".py+" in path)
 
@@ -50,13 +50,13 @@ class Player:
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """The players and their boards: what tournaments and sequential tests have in common, and what a store keeps games of.
+    """The players and their boards. Tournaments and sequential tests have this in common, and a store keeps games of it.
 
     Raises `ConfigError` or `UnknownNameError` for settings that can't be played.
     """
 
     kind: ClassVar[str]
-    """What a store calls it."""
+    """The name of this kind of match in a store."""
     may_grow: ClassVar[tuple[str, ...]] = ()
     """The fields that may change when a match is continued."""
 
@@ -72,7 +72,7 @@ class Match:
     tell_deadline: bool = False
     """Local agents think until the time-out instead of by a fixed effort. Then the same seed doesn't give the same games."""
     max_turns: int = 5000
-    """A game that isn't over by then is a draw of the living snakes."""
+    """The most turns of a game. If a game isn't over by then, it is a draw of the living snakes."""
     nodes: int | None = None
     """Nodes per move, for agents that count them; others keep an effort of their own."""
     cpu_ms: float | None = None
@@ -180,11 +180,11 @@ class Seat:
     failures: int
     """The number of failed requests: late, refused, or with a nonsensical answer."""
     failure: str = ""
-    """Why the first of them failed."""
+    """The reason why the first of these requests failed."""
     cpu_ms: float = 0.0
     """The mean processor time of a move, in milliseconds; 0 where it isn't known, as for snakes behind URLs."""
     excused: int = 0
-    """The number of turns on which it was asked again, since it was late in a burst of load (`agents.evaluation.load`)."""
+    """The number of turns on which it was asked again because it was late in a burst of load (`agents.evaluation.load`)."""
 
 
 @dataclass(frozen=True)

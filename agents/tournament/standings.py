@@ -34,7 +34,7 @@ class Standing:
     slowest_ms: float
     failures: int
     excused: int
-    """The turns on which the player was asked again, since it was late in a burst of load; they aren't failures."""
+    """The turns on which the player was asked again because it was late in a burst of load. They aren't failures."""
     failure: str
     """Why a request failed in the first game that had failed requests."""
     causes: dict[str, int]

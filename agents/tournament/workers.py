@@ -1,7 +1,7 @@
-"""Where the games of a match are played: in threads of this process, or in processes of their own.
+"""Plays the games of a match in threads of this process, or in processes of their own.
 
 Searches release Python's lock while they think, but the referee, and agents written in Python, hold it. So threads are good for
-one game, and processes for several. Only the caller writes to a store: a fixture goes out, a game comes back.
+one game, and processes for several. A worker takes a fixture and returns a game. Only the caller writes to a store.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from envs.common.errors import ProcsnakeError
 
 W = TypeVar("W", bound="GameWorkers")
 _MOST_TRIES = 3
-"""A game whose worker dies each time is not the worker's bad luck."""
+"""How often a game is tried. If its worker dies each time, the game is at fault and not the worker."""
 _SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -37,10 +37,10 @@ class WorkerError(ProcsnakeError):
 
 
 class GameWorkers(ABC):
-    """Plays games of a match, up to `count` at the same time. A context manager; games under way at its end are broken off.
+    """Plays games of a match, up to `count` at the same time. This is a context manager, at whose end running games break off.
 
-    If a worker is lost, its game is played anew, and `say` is told. Since a game is a function of its fixture, nothing but
-    time is lost by it.
+    If a worker is lost, its game is played anew, and `say` is called with a line about it. A game is a function of its
+    fixture, so nothing but time is lost.
     """
 
     def __init__(self, match: Match, count: int, say: Callable[[str], None] | None = None) -> None:
@@ -70,19 +70,19 @@ class GameWorkers(ABC):
 
     @abstractmethod
     def _play_once(self, fixture: Fixture) -> Game:
-        """As `play`. Raises `WorkerLostError` as soon as the game's worker is lost."""
+        """Play a game as `play` does, but raise `WorkerLostError` as soon as the game's worker is lost."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Break off the games under way; none can be played afterwards."""
+        """Break off the running games. Afterwards no game can be played."""
 
 
 MakeWorkers = Callable[[Match, int], GameWorkers]
-"""Makes the workers of a match, for so many games at the same time. Raises what `agents.make` raises."""
+"""A function that makes the workers of a match for so many games at the same time. It raises what `agents.make` raises."""
 
 
 class InThreads(GameWorkers):
-    """Plays in threads of this process. Agents that only this process knows can play."""
+    """Plays games in threads of this process. So agents can play that only this process knows."""
 
     def __init__(self, match: Match, count: int) -> None:
         super().__init__(match, count)
@@ -96,7 +96,7 @@ class InThreads(GameWorkers):
 
 
 class InProcesses(GameWorkers):
-    """Plays in processes of their own, each of which makes the players itself. They are started when they are needed."""
+    """Plays games in processes, each of which makes the players itself. Processes are started when they are needed."""
 
     def __init__(self, match: Match, count: int, say: Callable[[str], None] | None = None) -> None:
         super().__init__(match, count, say)
@@ -156,7 +156,7 @@ class _Worker:
         theirs.close()
 
     def play(self, fixture: Fixture) -> Game | Exception:
-        """The game, or what was raised. Raises `EOFError` or `OSError` if the process dies."""
+        """Return the game, or the error that was raised. Raises `EOFError` or `OSError` if the process dies."""
         self._pipe.send(fixture)
         answer: Game | Exception = self._pipe.recv()
         return answer
@@ -166,7 +166,7 @@ class _Worker:
         self._process.join()
 
     def fate(self) -> str:
-        """How it ended, in words."""
+        """Return in words how the process ended."""
         code = self._process.exitcode
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
@@ -187,7 +187,7 @@ def _serve(pipe: Connection, match: Match) -> None:
 
 
 def portable(error: Exception) -> Exception:
-    """The error, if another process can be told of it; else one with its type and text."""
+    """Return the error if it can be sent to another process, or else one with its type and text."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

@@ -104,7 +104,7 @@ class Report:
     def as_text(self) -> str:
         """Return the report as text for people."""
         width = max((len(finding.check) for finding in self.findings), default=0)
-        lines = [f"{self.url}, {self.timeout_ms} ms a move"]
+        lines = [f"{self.url}, {self.timeout_ms} ms per move"]
         for finding in self.findings:
             name = f"  [{finding.fault}]" if finding.fault else ""
             lines.append(f"{finding.verdict} {finding.check:<{width}}  {printable(finding.told)}{name}")

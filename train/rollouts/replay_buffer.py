@@ -46,10 +46,10 @@ class Rollout:
     sequence: int
     """Its place in its stream, counted from 0."""
     env_steps_a_step: int = 1
-    """How many steps of games a step of the world is, over all games."""
+    """The number of steps of games that one step of the world stands for, over all games."""
     priorities: np.ndarray | None = None
-    """float32 (steps, rows): first priorities, as the worker sees them, of the `steps` starts that this rollout completes:
-    those from n_step steps before it on. None: the highest so far."""
+    """The first priorities by the worker's own Q values, float32 (steps, rows), or None for the highest priority so far. They
+    belong to the `steps` starts that this rollout completes, which begin n_step steps before it."""
 
     def agent_steps(self) -> int:
         """Return the number of decisions."""
