@@ -1,7 +1,7 @@
-"""The command line: parses, calls and prints. Each floor brings its own commands; `quickstart` walks through them all.
+"""The command line: it parses, calls and prints. Each package brings its own commands; `quickstart` walks through all of them.
 
-Others use the names of procsnake's four packages, too. Whose they are is found out here, because nobody else has this module's
-name: `require_own` refuses others' packages in place of ours, `prefer_own` has ours found first.
+Other projects also use the names of procsnake's four packages. This module finds out whose packages Python would import,
+because nobody else has this module's name: `require_own` refuses others' packages, and `prefer_own` has ours found first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OWN_PACKAGES = ("envs", "agents", "train", "serve")
 USER_ERROR, INTERRUPTED = 2, 130
 RULE = "─" * 100
 RIVALS = ("champion-standard", "flood", "greedy")
-"""Who plays the first game against a fresh snake."""
+"""The snakes that play the first game against a fresh snake."""
 
 QUICKSTART_HELP = """\
 Trains a snake by self-play, measures it against the built-in opponents, serves it and plays a game against it over HTTP.
@@ -36,7 +36,7 @@ What an earlier run left is used again; a run that was interrupted goes on. This
 
 
 class ShadowedPackageError(ImportError):
-    """Python finds a stranger's package under the name of one of ours."""
+    """Python finds another project's package under the name of one of ours."""
 
 
 def require_own(*names: str) -> None:
@@ -69,7 +69,7 @@ def _how_to_mend(name: str, path: Path) -> str:
 
 
 class OwnPackages(importlib.abc.MetaPathFinder):
-    """Finds procsnake's packages where this module lies, whatever else the path has."""
+    """Finds procsnake's packages beside this module, whatever else is on the path."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -80,12 +80,12 @@ class OwnPackages(importlib.abc.MetaPathFinder):
 
 
 def prefer_own() -> None:
-    """Have procsnake's packages come first in this process; the path of Ray's workers begins with the working directory."""
+    """Have procsnake's packages found first in this process. Ray's workers would look into the working directory before."""
     sys.meta_path.insert(0, OwnPackages())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, 2 for input that can't be right, 130 after Ctrl-C."""
+    """Run one command. Returns the exit code: 0, 2 for input that can't be right, 130 after Ctrl-C."""
     try:
         require_own(*OWN_PACKAGES)
         return _run(build_parser().parse_args(arguments))
@@ -120,7 +120,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 class ShowVersions(argparse.Action):
-    """What a bug report needs; looked up only when asked for."""
+    """Prints the versions that a bug report needs. They are looked up only when they are asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from agents.card import library_versions
@@ -131,7 +131,7 @@ class ShowVersions(argparse.Action):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+    """Return the parser of all commands."""
     import agents.commands
     import serve.commands
     import train.commands
@@ -204,7 +204,7 @@ def _add_quickstart(quickstart: argparse.ArgumentParser) -> None:
 
 
 def run_quickstart(options: argparse.Namespace) -> int:
-    """`procsnake quickstart`: train, measure, serve, play, and say where everything lies."""
+    """Run `procsnake quickstart`: train, measure, serve, play, and say where everything lies."""
     from envs.common.command_line import print_json, progress_on_stderr
 
     with progress_on_stderr(options):
@@ -238,7 +238,7 @@ next
 
 
 def suggestions(run: Path, record: Path, experiment: str) -> str:
-    """Commands to go on with, a line each; what they are for stands behind a #."""
+    """Return commands to continue with, one per line, each with its purpose behind a #."""
     from envs.common.command_line import shell_command
 
     commands = {

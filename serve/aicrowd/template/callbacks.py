@@ -1,4 +1,4 @@
-"""`train.py` and the grader look for `CustomCallbacks` here; add your own methods to it."""
+"""`train.py` and the grader look for `CustomCallbacks` here. Add your own methods to it."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from ray.rllib.agents.callbacks import DefaultCallbacks
 
 
 class LogRawReturn(DefaultCallbacks):
-    """Custom metrics `raw_return` and `raw_length`: the game's own, whatever is done to rewards and frames for training."""
+    """Logs the game's own return and length, `raw_return` and `raw_length`, whatever training does to rewards and frames."""
 
     def on_episode_end(self, worker, base_env, policies, episode, **kwargs):
         super().on_episode_end(worker=worker, base_env=base_env, policies=policies, episode=episode, **kwargs)

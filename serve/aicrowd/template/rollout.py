@@ -1,8 +1,8 @@
-"""Plays episodes with a checkpoint: what `run.sh --rollout` calls. Prints each episode's return and length in raw terms.
+"""Plays episodes with a checkpoint. `run.sh --rollout` calls it. It prints the raw return and length of each episode.
 
-It has the options of the starter kit's rollout.py, and writes the same files: --out is a pickle of a list of episodes, or with
---use-shelve a shelf of them by number with their count under "num_episodes"; an episode is a list of [observation, action,
-next observation, reward, done], and of info with --save-info.
+It has the options of the starter kit's rollout.py, and writes the same files. --out is a pickle of a list of episodes. With
+--use-shelve it is a shelf of episodes by number, with their count under "num_episodes". An episode is a list of [observation,
+action, next observation, reward, done], with info added by --save-info.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read_options():
 
 
 def read_config(checkpoint):
-    """params.pkl lies beside the checkpoint or one folder up."""
+    """Read the checkpoint's configuration from params.pkl, which lies beside the checkpoint or one folder up."""
     folder = os.path.dirname(os.path.abspath(checkpoint))
     for place in (folder, os.path.dirname(folder)):
         path = os.path.join(place, "params.pkl")
@@ -69,7 +69,7 @@ def read_config(checkpoint):
 
 
 def play(agent, env, options, film):
-    """Yields (steps, info of the last step, whether it ended) of one episode after the other."""
+    """Yield (steps, info of the last step, whether it ended) of one episode after the other."""
     total, episodes = 0, 0
     while episodes < options.episodes if options.episodes else total < options.steps:
         observation, done, info, steps = env.reset(), False, {}, []
@@ -89,7 +89,7 @@ def play(agent, env, options, film):
 
 
 class Film:
-    """Writes episode-N.mp4 of each episode; does nothing without a folder."""
+    """Writes each episode as episode-N.mp4. Without a folder it does nothing."""
 
     def __init__(self, folder):
         self.folder, self.path, self.writer = folder, None, None
@@ -116,7 +116,7 @@ class Film:
 
 
 class Recording:
-    """All steps of all episodes in --out; does nothing without."""
+    """Writes all steps of all episodes to --out. Without --out it does nothing."""
 
     def __init__(self, options):
         self.options, self.episodes, self.shelf = options, [], None

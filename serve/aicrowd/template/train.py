@@ -1,6 +1,6 @@
-"""Trains the experiment of a YAML file with Ray 0.8.6: what `run.sh --train` calls. Results lie in ~/ray_results.
+"""Trains the experiment of a YAML file with Ray 0.8.6. `run.sh --train` calls it. Results lie in ~/ray_results.
 
-It has the options of the starter kit's train.py; without -f, --run and --env make an experiment of the command line alone.
+It has the options of the starter kit's train.py. Without -f, the options --run and --env describe the experiment.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FROM_COMMAND_LINE = (
 
 
 def make_options():
-    """Ray Tune's own options (--run, --stop, --config, --restore, …) and those of the starter kit."""
+    """Return a parser with Ray Tune's own options (--run, --stop, --config, --restore, …) and those of the starter kit."""
     parser = make_parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-f", "--config-file", help="YAML file of the experiment; options of a trial count only without it")
     parser.add_argument("--env", help="name of the environment, without -f")
@@ -52,7 +52,7 @@ def make_options():
 
 
 def read_experiments(options):
-    """From name to experiment: the YAML file, or the command line."""
+    """Return the experiments of the YAML file, or the one of the command line, by name."""
     if options.config_file:
         with open(options.config_file, encoding="utf-8") as file:
             return yaml.safe_load(file)
@@ -65,7 +65,7 @@ def read_experiments(options):
 
 
 def prepared(experiment, options):
-    """The experiment as Tune takes it."""
+    """Return the experiment in the form that Tune takes."""
     config = experiment.setdefault("config", {})
     env_config = config.setdefault("env_config", {})
     if env_config.get("env_name") in EASY_GAME_RANGES:
@@ -87,7 +87,7 @@ def prepared(experiment, options):
 
 
 def without_gpu(experiment):
-    """The experiment for a machine that has none."""
+    """Return the experiment without GPUs, for a machine that has none."""
     experiment["config"].update(num_gpus=0, num_gpus_per_worker=0)
     return experiment
 

@@ -1,1 +1,1 @@
-"""What the grader's train.py reads; it puts its own in the place of this folder."""
+"""What the grader's train.py reads. The grader replaces this folder by its own."""

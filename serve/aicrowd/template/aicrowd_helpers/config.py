@@ -1,4 +1,4 @@
-"""[least, blind, highest] return of each game in easy mode; a score is (return - blind) / (highest - blind)."""
+"""The [least, blind, highest] return of each game in easy mode. A score is (return - blind) / (highest - blind)."""
 
 EASY_GAME_RANGES = {
     "bigfish": [0, 1, 40],

@@ -1,8 +1,9 @@
-"""Ray 0.8.6's PPO with the details of procsnake's.
+"""Ray 0.8.6's PPO with the details of procsnake's PPO.
 
-Advantages are standardised in each minibatch (Ray: over the whole batch; doing both is the same as doing the last), Adam has
-epsilon 1e-5 (1e-8), the weight of the KL penalty is doubled and halved where KL is 1.5 times off (1.5 and .5 where it is twice
-off), and a learning-rate schedule reaches torch's optimiser (Ray 0.8.6 forgets to hand it on).
+* Advantages are standardised in each minibatch. Ray does so over the whole batch; doing both is the same as doing the last.
+* Adam has epsilon 1e-5, where Ray has 1e-8.
+* The weight of the KL penalty is doubled or halved if KL is 1.5 times off. Ray takes 1.5 and .5 if it is twice off.
+* A learning-rate schedule reaches torch's optimiser. Ray 0.8.6 forgets to hand it on.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ TINY = 1e-8
 
 
 def adapted_kl_coef(kl_coef, kl, target):
-    """The weight of the penalty for the next batch."""
+    """Return the weight of the penalty for the next batch."""
     if kl > 1.5 * target:
         return 2 * kl_coef
     return kl_coef / 2 if kl < target / 1.5 else kl_coef
 
 
 def with_advantages(train_batch, advantages, loss, *arguments):
-    """The loss with other advantages; the batch stays as Ray knows it."""
+    """Return the loss with other advantages. The batch stays as Ray knows it."""
     own = train_batch[Postprocessing.ADVANTAGES]
     train_batch[Postprocessing.ADVANTAGES] = advantages(own)
     result = loss(*arguments, train_batch)

@@ -1,4 +1,4 @@
-"""Ray 0.8.6's DQN and APEX with a torch policy that doesn't crash; all else is Ray's."""
+"""Ray 0.8.6's DQN and APEX with a torch policy that doesn't crash. Everything else is Ray's."""
 
 from __future__ import annotations
 

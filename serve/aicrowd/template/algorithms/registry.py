@@ -1,4 +1,4 @@
-"""From the name under `run:` to a function that imports the trainer."""
+"""By the name under `run:`, a function that imports the trainer."""
 
 
 def _procsnake_ppo():

@@ -1,8 +1,8 @@
-"""What procsnake puts around a game, around the competition's own environment, under the name `procsnake_env`.
+"""Wraps the competition's own environment as procsnake's training does, under the name `procsnake_env`.
 
 Its options stand in `env_config` beside Procgen's: action_repeat, frame_stack or gap_stack, augment (names in
-`utils/augment.py`), shape_rewards, and norm_reward (the discount of the returns that rewards are divided by). `info` tells the
-raw `episode_return` and `episode_length`.
+`utils/augment.py`), shape_rewards, and norm_reward (the discount of the returns by whose deviation rewards are divided).
+`info` has the raw `episode_return` and `episode_length`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LIMIT = 10.0
 
 
 class ReturnStatistics:
-    """Running variance of discounted returns (Welford)."""
+    """The running variance of discounted returns (Welford)."""
 
     def __init__(self):
         self.count, self.mean, self.squares = 0, 0.0, 0.0

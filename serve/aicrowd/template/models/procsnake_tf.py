@@ -1,7 +1,7 @@
 """procsnake's IMPALA for TensorFlow on Ray 0.8.6: the same function of a picture as the network that procsnake trains.
 
-`custom_options`: depths (planes of each stage), blocks (residual blocks a stage), pooling (flatten, average, max), hidden,
-offset and scales (float = (raw - offset) * scale), and weights: an .npz below the repository to start from.
+`custom_options` are depths (planes of each stage), blocks (residual blocks per stage), pooling (flatten, average, max), hidden,
+offset and scales (float = (raw - offset) * scale), and weights, the path in the repository of an .npz to start from.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEAST = -3.0e38
 
 
 def read_options(model_config, options):
-    """Ray 0.8.6 hands options on as keywords, or as custom_model_config, or leaves them in custom_options."""
+    """Return the options, which Ray 0.8.6 hands on as keywords or as custom_model_config, or leaves in custom_options."""
     for key in ("custom_options", "custom_model_config"):
         found = model_config.get(key)
         if isinstance(found, dict):
@@ -32,7 +32,7 @@ def read_options(model_config, options):
 
 
 def read_weights(options):
-    """The arrays by procsnake's names; none without the option."""
+    """Return the weights by procsnake's names. There are none without the option."""
     if not options.get("weights"):
         return {}
     with np.load(os.path.join(REPOSITORY, options["weights"])) as arrays:
@@ -40,20 +40,20 @@ def read_weights(options):
 
 
 class Layers:
-    """Makes layers that start from the weights of their name, or else orthogonal as procsnake's."""
+    """Makes layers, which start with the weights of their name, or else with procsnake's orthogonal initialisation."""
 
     def __init__(self, model, weights):
         self.model, self.weights = model, weights
 
     def conv(self, name, planes, gain=ROOT_OF_TWO):
-        """3 × 3. TensorFlow's kernels are (rows, columns, inputs, outputs), torch's (outputs, inputs, rows, columns)."""
+        """Make a 3 × 3 convolution. Kernels are (rows, columns, inputs, outputs), torch's (outputs, inputs, rows, columns)."""
         kernel = self.weights.get(name + ".weight")
         if kernel is not None:
             kernel = kernel.transpose(2, 3, 1, 0)
         return tf.keras.layers.Conv2D(planes, 3, padding="same", **self._start(name, kernel, gain))
 
     def dense(self, name, units, gain=ROOT_OF_TWO):
-        """TensorFlow's kernels are (inputs, outputs), torch's (outputs, inputs)."""
+        """Make a dense layer. Its kernels are (inputs, outputs), torch's (outputs, inputs)."""
         kernel = self.weights.get(name + ".weight")
         if kernel is not None:
             kernel = kernel.transpose()
@@ -69,7 +69,7 @@ class Layers:
 
 
 def impala(pictures, options, layers, prefix=""):
-    """Features [B, hidden] of pictures [B, H, W, C]."""
+    """Return the features [B, hidden] of pictures [B, H, W, C]."""
     scales = options.get("scales") or [1 / 255]
     planes = (tf.cast(pictures, tf.float32) - options.get("offset", 0.0)) * tf.constant(scales, tf.float32)
     blocks, relu = options.get("blocks", 2), tf.keras.layers.ReLU
@@ -98,7 +98,7 @@ def pooled(planes, options):
 
 
 class ProcsnakeImpala(TFModelV2):
-    """Policy and value for PPO."""
+    """The network of PPO, with policy and value."""
 
     def __init__(self, obs_space, action_space, num_outputs, model_config, name, **options):
         super().__init__(obs_space, action_space, num_outputs, model_config, name)
@@ -120,7 +120,7 @@ class ProcsnakeImpala(TFModelV2):
 
 
 class ProcsnakeQ(DistributionalQTFModel):
-    """Q values for DQN and APEX: one dense layer each for advantages and value."""
+    """The network of DQN and APEX, with Q values. Advantages and value have one dense layer each."""
 
     def __init__(
         self, obs_space, action_space, num_outputs, model_config, name,

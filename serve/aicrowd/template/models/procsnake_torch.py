@@ -1,7 +1,7 @@
 """procsnake's IMPALA for torch 1.5 on Ray 0.8.6: the same function of a picture as the network that procsnake trains.
 
-`custom_options`: depths (planes of each stage), blocks (residual blocks a stage), pooling (flatten, average, max), hidden,
-offset and scales (float = (raw - offset) * scale), and weights: an .npz below the repository to start from.
+`custom_options` are depths (planes of each stage), blocks (residual blocks per stage), pooling (flatten, average, max), hidden,
+offset and scales (float = (raw - offset) * scale), and weights, the path in the repository of an .npz to start from.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROOT_OF_TWO = 2**0.5
 
 
 def read_options(model_config, options):
-    """Ray 0.8.6 hands options on as keywords, or as custom_model_config, or leaves them in custom_options."""
+    """Return the options, which Ray 0.8.6 hands on as keywords or as custom_model_config, or leaves in custom_options."""
     for key in ("custom_options", "custom_model_config"):
         found = model_config.get(key)
         if isinstance(found, dict):
@@ -31,7 +31,7 @@ def read_options(model_config, options):
 
 
 def start(module, options):
-    """Give `module` the weights that the options name, if any; its parameters have procsnake's names."""
+    """Load the weights that the options name, if any, into `module`, whose parameters have procsnake's names."""
     if options.get("weights"):
         with np.load(os.path.join(REPOSITORY, options["weights"])) as arrays:
             module.load_state_dict({name: torch.from_numpy(arrays[name]) for name in arrays.files})
@@ -74,7 +74,7 @@ class Heads(nn.Module):
 
 
 def build_impala(module, shape, options):
-    """Add the layers up to the heads to `module`; returns how many features they give."""
+    """Add the layers up to the heads to `module`. Returns how many features they give."""
     height, width, channels = shape
     depths, blocks, hidden = options["depths"], options.get("blocks", 2), options.get("hidden", 256)
     gain = ROOT_OF_TWO / max(1, blocks * len(depths))
@@ -91,7 +91,7 @@ def build_impala(module, shape, options):
 
 
 def impala(module, pictures):
-    """Features [B, hidden] of pictures [B, H, W, C]."""
+    """Return the features [B, hidden] of pictures [B, H, W, C]."""
     planes = pictures.float().permute(0, 3, 1, 2)
     planes = (planes - module.offset) * module.scales.to(planes.device)
     for stage in module.stages:
@@ -117,7 +117,7 @@ class Body(nn.Module):
 
 
 class ProcsnakeImpala(TorchModelV2, nn.Module):
-    """Policy and value for PPO."""
+    """The network of PPO, with policy and value."""
 
     def __init__(self, obs_space, action_space, num_outputs, model_config, name, **options):
         TorchModelV2.__init__(self, obs_space, action_space, num_outputs, model_config, name)
@@ -137,7 +137,7 @@ class ProcsnakeImpala(TorchModelV2, nn.Module):
 
 
 class ProcsnakeQ(DQNTorchModel):
-    """Q values for DQN and APEX: one linear layer each for advantages and value."""
+    """The network of DQN and APEX, with Q values. Advantages and value have one linear layer each."""
 
     def __init__(
         self, obs_space, action_space, num_outputs, model_config, name,
