@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from agents.effort import add_effort
+from agents.effort import add_effort, tell_own_efforts
 from agents.options_file import OptionsFile
 from agents.registry import options_given
 from agents.sprt.commands import Live as LiveTest
@@ -115,6 +115,7 @@ def _play(options: argparse.Namespace) -> int:
     make_place_for(path)
     with Store(path, Tuning) as store:
         print(f"the games are kept in {path}", file=sys.stderr)
+        tell_own_efforts(tuning.effort, [(tuning.player, tuning.player)])
         with _Live() as live:
             progress = play_tuning(tuning, store, concurrency=options.jobs or usable_cores(), on_game=live)
     found = progress.to_dict()
@@ -200,6 +201,7 @@ def _accept(options: argparse.Namespace) -> int:
     places = InThreads if jobs == 1 else InProcesses
     with Store(store_path, Sprt) as store, LiveTest() as live:
         test = _test(tuned, options)
+        tell_own_efforts(test.effort, test.names_and_specs)
         progress = play_sprt(test, store, concurrency=jobs, workers=places, max_games=options.games, on_game=live)
     page = write_page(progress, Path(store_path).with_suffix(".html"))
     replace(tuned, accepted=progress.verdict == "H1", test=_kept_of(progress)).write(path)
