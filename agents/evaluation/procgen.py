@@ -32,7 +32,7 @@ class EpisodesScore:
     player: str
     game: str
     split: str
-    """What was asked for: "train", "test", or the levels themselves."""
+    """The levels that were asked for: "train", "test", or the levels themselves."""
     levels: str
     """The levels that this means for this policy."""
     episodes: int

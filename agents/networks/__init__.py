@@ -28,7 +28,7 @@ def names() -> list[str]:
 
 
 def class_path(name: str) -> str:
-    """Where the class of a network is, as "module:class". Raises `UnknownNameError`."""
+    """Return the place of a network's class as "module:class". Raises `UnknownNameError`."""
     if name not in _NETWORKS:
         raise UnknownNameError("network", name, names())
     return _NETWORKS[name]

@@ -15,7 +15,7 @@ STATE_TYPES = ("layered", "one_versus_all")
 class StarterPackShape:
     """The size of each layer. The options have the pack's names.
 
-    Raises `ValueError` or `UnknownNameError` for values that can't be.
+    Raises `ValueError` or `UnknownNameError` for impossible values.
     """
 
     kind: str
@@ -26,15 +26,15 @@ class StarterPackShape:
     starting_channels: int = 6
     """The output planes of the first convolution. Each further one has twice as many."""
     number_of_conv_layers: int = 3
-    """Convolutions, one after the other."""
+    """The number of convolutions, which follow each other."""
     number_of_dense_layers: int = 2
-    """Dense layers after them, before that of the Q values."""
+    """The number of dense layers between the convolutions and the layer of the Q values."""
     number_of_hidden_states: int = 128
-    """Units of each dense layer."""
+    """The units of each dense layer."""
     kernel_size: int = 3
     """The side of the convolutions' kernels, an odd number. Apart from the stride, planes keep their size."""
     stride: int = 1
-    """Of each convolution."""
+    """The stride of each convolution."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -45,23 +45,23 @@ class StarterPackShape:
 
     @property
     def channels(self) -> list[tuple[int, int]]:
-        """(input, output) planes of each convolution."""
+        """The numbers of input and output planes of each convolution."""
         outputs = [self.starting_channels << layer for layer in range(self.number_of_conv_layers)]
         return list(pairwise([self.planes, *outputs]))
 
     @property
     def rows(self) -> int:
-        """Of the last convolution's planes."""
+        """The rows of the last convolution's planes."""
         return self._after_strides(self.height)
 
     @property
     def columns(self) -> int:
-        """Of the last convolution's planes."""
+        """The columns of the last convolution's planes."""
         return self._after_strides(self.width)
 
     @property
     def dense(self) -> list[tuple[int, int]]:
-        """(input, output) units of each dense layer."""
+        """The numbers of input and output units of each dense layer."""
         features = self.channels[-1][1] * self.rows * self.columns + (self.planes if self.kind != "vision" else 0)
         return list(pairwise([features, *[self.number_of_hidden_states] * self.number_of_dense_layers]))
 

@@ -22,7 +22,7 @@ _S1, _S2, _S4, _S24 = np.uint32(1), np.uint32(2), np.uint32(4), np.uint32(24)
 
 @kernel
 def divide_rows(s: Boards, r: Rules, f: Territory, viewer: int) -> None:
-    """`fill.divide` on a word a row."""
+    """Fill board 0 as `fill.divide` does, with one word per row."""
     _start(s, r, f, viewer)
     few = r.height + 2 <= _FEW_ROWS
     old = 0

@@ -21,7 +21,7 @@ _S2, _S4, _S56 = np.uint64(2), np.uint64(4), np.uint64(56)
 
 @kernel
 def divide_words(s: Boards, r: Rules, f: Territory, viewer: int) -> None:
-    """`fill.divide` on two words a region."""
+    """Fill board 0 as `fill.divide` does, with two words per region."""
     open0, open1 = _start(s, f, viewer)
     if s.num_alive[0] == 2:
         _spread_two(s, r, f, open0, open1)

@@ -23,10 +23,10 @@ _SWITCHES = {
     "paint_vel_info": False,
     "use_sequential_levels": False,
 }
-"""The library's options that are on or off, as it has them."""
+"""The library's options that are on or off, with the library's defaults."""
 _OPTIONS = (*_SWITCHES, "num_games", "distribution_mode", "levels", "num_threads", "debug_mode", "render_mode", "seed")
 _MAX_STATE = 2**20
-"""Bytes; the library's own limit. States are 20 to 40 thousand."""
+"""The library's own limit to the bytes of a state. States have 20 to 40 thousand bytes."""
 _RESTART = -1
 """The library's action that ends an episode at once."""
 

@@ -35,7 +35,7 @@ class SeedGroup:
 
     @property
     def minutes(self) -> float:
-        """Of training that all of them have had."""
+        """The minutes of training that all of the runs have had."""
         return float(min(columns["minutes"][-1] for columns in self.histories))
 
 

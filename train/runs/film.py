@@ -121,4 +121,4 @@ def _episode(run: Path, experiment: Experiment, world: BatchEnv) -> str:
 
 
 _FILMS = {"opponents": _game, "levels": _episode_on_levels, "episodes": _episode}
-"""How a policy is filmed, by how it is measured (`BatchEnv.evaluation`)."""
+"""The function that films a policy, by the way in which policies are measured in its world (`BatchEnv.evaluation`)."""

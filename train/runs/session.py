@@ -20,7 +20,8 @@ from train.runs.report import write_report
 from train.runs.tracking import Tracking
 
 _MOST_EMPTY_ITERATIONS, _MOST_EMPTY_SECONDS = 20, 600.0
-"""Both are needed: a process that is being started gives no experience for as long as that takes on a busy machine."""
+"""How many iterations, and how many seconds, may pass without experience before a run ends. Both must pass, because a process
+that is being started brings none, and on a busy machine the start takes long."""
 _LATE_METRICS = ("episode_return_mean", "episode_len_mean", "mean_")
 """Beginnings of metrics that are missing until an episode has ended."""
 

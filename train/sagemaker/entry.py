@@ -23,7 +23,7 @@ _FAILED = 1
 
 
 def main(arguments: list[str]) -> int:
-    """SageMaker calls training containers with "train". Returns the exit code."""
+    """Run the container's part in the job. Returns the exit code. SageMaker calls training containers with "train"."""
     if arguments != ["train"]:
         print(f"this image trains; it can't {' '.join(arguments) or 'do nothing'}. Call it with: train", file=sys.stderr)
         return 2
