@@ -11,6 +11,7 @@ SLOW_FIXTURES = {"one_ray", "postgres"}
 SLOW = (
     "tests/agents/evaluation/",
     "tests/agents/tournament/test_play.py",
+    "tests/agents/tournament/test_workers.py",
     "tests/agents/tuning/test_commands.py",
     "tests/agents/tuning/test_play.py",
     "tests/agents/tuning/test_positions.py",

@@ -37,7 +37,6 @@ def match():
     return small("flood", "greedy", seed=3)
 
 
-@pytest.mark.slow
 def test_the_games_are_those_of_threads(tmp_path, match):
     found = []
     for number, workers in enumerate((InThreads, InProcesses)):
@@ -46,7 +45,6 @@ def test_the_games_are_those_of_threads(tmp_path, match):
     assert moves_of(found[0]) == moves_of(found[1])
 
 
-@pytest.mark.slow
 def test_so_is_the_answer_of_a_test(tmp_path):
     test = small_sprt("alphabeta", "flood", nodes=30, seed=2)
     one = play_sprt(test, tmp_path / "a.db")
@@ -55,7 +53,6 @@ def test_so_is_the_answer_of_a_test(tmp_path):
     assert moves_of(one.games) == moves_of(two.games)
 
 
-@pytest.mark.slow
 def test_a_worker_that_dies_is_told_and_its_game_played_anew(match):
     told = []
     with InThreads(match, 1) as workers:
@@ -68,7 +65,6 @@ def test_a_worker_that_dies_is_told_and_its_game_played_anew(match):
         assert told == ["a worker process died (signal 9); game 0/0 is played anew"]
 
 
-@pytest.mark.slow
 def test_a_game_whose_workers_always_die_ends_it(match, monkeypatch):
     told = []
     with InProcesses(match, 1, told.append) as workers:
@@ -83,7 +79,6 @@ def _die(worker, fixture):
     return worker._pipe.recv()
 
 
-@pytest.mark.slow
 def test_what_is_stopped_plays_nothing_more(match):
     with InProcesses(match, 1) as workers, ThreadPoolExecutor(1) as pool:
         game = pool.submit(workers.play, FIXTURE)
