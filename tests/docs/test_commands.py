@@ -11,6 +11,7 @@ import shutil
 import pytest
 
 import procsnake
+from agents.options_file import OptionsFile
 from serve.background import Background
 from tests.agents.bundles import make_bundle
 from tests.docs.commands import Command, commands
@@ -60,6 +61,8 @@ def desk(tmp_path_factory):
     shutil.copytree(make_bundle(folder / "made"), folder / "runs" / "mine" / "bundle")
     for name in ("my_rule.py", "hug.py"):
         (folder / name).write_text(FILES["hug.py"])
+    (folder / "outputs").mkdir()
+    OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta").write(folder / "outputs" / "tuned-alphabeta.yaml")
     database = f"sqlite:///{folder / 'games.db'}"
     with Background("flood", "--database", database) as server, pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
