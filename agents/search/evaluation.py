@@ -30,7 +30,7 @@ class Weights(NamedTuple):
     """Points for each cell that I reach first. The others' mean of such points is subtracted."""
     hazard_cell: Annotated[int, Range(0, 30, 1, is_linear=True)] = 1
     """The same for a cell with a harmful hazard."""
-    length: Annotated[int, Range(0, 600, 20, is_linear=True)] = 120
+    length: Annotated[int, Range(0, 600, 20, is_linear=True)] = 180
     """Points for each body entry that I have more than another snake, as a mean over the others."""
     length_cap: Annotated[int, Range(1, 20, 1)] = 5
     """The most entries of difference that count."""

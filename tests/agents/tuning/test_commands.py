@@ -57,7 +57,7 @@ def test_the_command_that_it_prints_is_a_test_of_the_two(capsys):
 def test_a_sequential_test_writes_its_verdict_into_the_file(folder, capsys, before, verdict):
     # The good one against a bad one, and the same one against itself.
     path = folder / "tuned.yaml"
-    OptionsFile(agent="alphabeta", options={"weights": {"cell": 6, "length": 120}}, against=before).write(path)
+    OptionsFile(agent="alphabeta", options={"weights": {"cell": 6, "length": 180}}, against=before).write(path)
     hypotheses = ["--elo0", "0", "--elo1", "90"]
     assert main(["tune", before, "--accept", "tuned.yaml", *SMALL, *hypotheses]) == 0
     assert f"{verdict} accepted" in capsys.readouterr().out
@@ -65,7 +65,7 @@ def test_a_sequential_test_writes_its_verdict_into_the_file(folder, capsys, befo
     assert judged.accepted == (verdict == "H1")
     assert judged.test is not None
     assert judged.test["verdict"] == verdict
-    assert judged.options == {"weights": {"cell": 6, "length": 120}}
+    assert judged.options == {"weights": {"cell": 6, "length": 180}}
     assert path.read_text().startswith("# It has passed" if judged.accepted else "# NOT ACCEPTED")
 
 
