@@ -205,6 +205,7 @@ class APEX(DQN):
         self._server: ActorHandle = server_class.remote()
         self._rng = np.random.default_rng(self.config.seed)
         self._masses: dict[int, float] = {}
+        self._pings: dict[int, ray.ObjectRef] = {}
         self._updates = self._restored_runners = self._restored_shards = 0
         self._trained = 0
         self._steps_before_learning: float | None = None
@@ -301,9 +302,26 @@ class APEX(DQN):
             self._server.push.remote(weights)
 
     def _restore_shards(self) -> list[int]:
-        restored = self.shards.probe_unhealthy_actors(timeout_seconds=_PATIENCE, mark_healthy=True)
-        for shard in restored:
+        """Take shards that answer again back into service, and return them.
+
+        An answer counts however late it comes. RLlib's own probe asks anew each time and waits as long as it is told; a busy
+        machine that always took a little longer never had its shard back.
+        """
+        for shard in self.shards.actor_ids():
+            if not self.shards.is_actor_healthy(shard) and shard not in self._pings:
+                self._pings[shard] = self._shard_actors[shard].ping.remote()
+        restored = []
+        for shard, ping in list(self._pings.items()):
+            if not ray.wait([ping], timeout=0)[0]:
+                continue
+            del self._pings[shard]
+            try:
+                ray.get(ping)
+            except RayError:
+                continue  # It is still being restarted.
+            self.shards.set_actor_state(shard, healthy=True)
             self._masses.pop(shard, None)
+            restored.append(shard)
         return restored
 
     def _log_pace(self) -> None:

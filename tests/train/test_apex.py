@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -132,8 +133,17 @@ def test_learns_exports_and_keeps_its_replay_ratio(one_ray, tmp_path):
     assert card.network["name"] == "q-network"
 
 
+class SlowToAnswer(ReplayShard):
+    """A shard on a machine that is busy with other work."""
+
+    def ping(self):
+        time.sleep(0.2)
+        return super().ping()
+
+
 @pytest.mark.long
-def test_goes_on_when_an_env_runner_and_a_shard_are_killed_and_corrupts_no_transition(one_ray):
+def test_goes_on_when_an_env_runner_and_a_shard_are_killed_and_corrupts_no_transition(one_ray, monkeypatch):
+    monkeypatch.setattr("train.apex.ReplayShard", SlowToAnswer)
     settings = {"num_replay_shards": 2, "learning_starts": 200, "n_step": 3, "gamma": 0.9, "options": {"num_games": 8}}
     algorithm = algorithm_config(apex("counting", **settings)).build_algo()
     shards = algorithm._shard_actors
@@ -148,12 +158,12 @@ def test_goes_on_when_an_env_runner_and_a_shard_are_killed_and_corrupts_no_trans
         train_until(algorithm, lambda _, learned: learned.get("replay_ratio", 0) > 0)
         check_shards()
         ray.kill(algorithm.env_runner_group._worker_manager.actors()[1], no_restart=False)
-        train_until(algorithm, lambda _, learned: learned.get("restored_env_runners") == 1)
+        train_until(algorithm, lambda _, learned: learned.get("restored_env_runners", 0) >= 1, seconds=600)
         steps = algorithm.agent_steps()
         train_until(algorithm, lambda *_: algorithm.agent_steps() > steps + 2000)
         check_shards()
         ray.kill(shards[0], no_restart=False)
-        train_until(algorithm, lambda _, learned: learned.get("restored_shards") == 1)
+        train_until(algorithm, lambda _, learned: learned.get("restored_shards", 0) >= 1, seconds=600)
         trained = algorithm._trained
         _, learned = train_until(algorithm, lambda *_: algorithm._trained > trained + 4000)
         assert math.isfinite(learned["qf_loss"])
