@@ -109,7 +109,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     )
     think = "the most milliseconds that one call may think, whatever a game's time-out is (default: %(default)s)"
     parser.add_argument("--max-think-ms", type=at_least(100), default=1000, metavar="MS", help=think)
-    token = "token; token; whoever has it may watch games and read metrics from elsewhere (default: PROCSNAKE_TOKEN)"
+    token = "whoever has this token may watch games and read metrics from elsewhere (default: PROCSNAKE_TOKEN)"
     _add_secret(parser, "viewer-token", "PROCSNAKE_TOKEN", "TOKEN", token)
     parser.add_argument("--log-json", action="store_true", help="log as JSON, one object per line (default: as text)")
     parser.add_argument("--no-games", action="store_true", help="keep no games and show none")

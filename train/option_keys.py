@@ -21,7 +21,8 @@ _PROCGEN = "procgen/"
 _WORLDS = {
     "battlesnake": ("envs.battlesnake.vector_env:BattlesnakeVectorEnv", "envs.battlesnake.settings:Settings"),
     _PROCGEN: ("envs.procgen.wrappers:make_procgen", "envs.procgen.vector_env:ProcgenVectorEnv"),
-    "several": ("train.worlds.mixture:Mixture",),
+    "mixture": ("train.worlds.mixture:Mixture",),
+    "several": ("train.worlds.mixture:Mixture",),  # what "mixture" was called at first; runs of then name it so
     "curriculum": ("train.worlds.curriculum:Curriculum",),
 }
 _AROUND = {"self_play": "train.worlds.self_play:SelfPlay", "rnd": "train.worlds.rnd:CuriousWorld"}

@@ -142,7 +142,10 @@ class Store(Generic[M]):
             )
 
     def add(self, game: Game) -> None:
-        """Write a finished game, all of it or nothing."""
+        """Write a finished game, all of it or nothing.
+
+        Raises `StoreError` if the file holds it already, because another process plays the same match into it.
+        """
         key = (game.round, game.number)
         seats = [
             (
@@ -162,12 +165,18 @@ class Store(Generic[M]):
             )
             for slot, s in enumerate(game.seats)
         ]
-        with self._transaction():
-            row = (*key, game.seed, game.turns, zlib.compress(game.moves.tobytes()))
-            self._database.execute(f"INSERT INTO game ({_GAME_COLUMNS}) VALUES (?, ?, ?, ?, ?)", row)
-            self._database.executemany(
-                f"INSERT INTO seat (round, number, slot, {_SEAT_COLUMNS}) VALUES ({', '.join('?' * 14)})", seats
-            )
+        row = (*key, game.seed, game.turns, zlib.compress(game.moves.tobytes()))
+        try:
+            with self._transaction():
+                self._database.execute(f"INSERT INTO game ({_GAME_COLUMNS}) VALUES (?, ?, ?, ?, ?)", row)
+                self._database.executemany(
+                    f"INSERT INTO seat (round, number, slot, {_SEAT_COLUMNS}) VALUES ({', '.join('?' * 14)})", seats
+                )
+        except sqlite3.IntegrityError as error:
+            raise StoreError(
+                f"{self.path} holds game {game.number} of round {game.round} already: another procsnake plays the same match"
+                " into it. Let that one end, or choose another --store"
+            ) from error
 
     def games(self) -> list[Game]:
         """Return all finished games in the order of the schedule. Raises `StoreError` if they are damaged."""

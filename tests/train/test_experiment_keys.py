@@ -50,7 +50,7 @@ def test_the_list_says_what_each_is(capsys):
     assert rows[0]["about"].split()[0] in capsys.readouterr().out
 
 
-WORLDS = ["battlesnake", "procgen/coinrun", "several", "curriculum"]
+WORLDS = ["battlesnake", "procgen/coinrun", "mixture", "several", "curriculum"]
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -12,7 +12,7 @@ import pytest
 from agents.tournament import store as stores
 from agents.tournament.play import play_tournament
 from agents.tournament.settings import Tournament
-from agents.tournament.store import Store
+from agents.tournament.store import Store, StoreError
 from envs.common.migrations import NewerDatabaseError
 
 OLD = Path(__file__).parents[2] / "data" / "tournament-9be3ed9.db.gz"
@@ -58,3 +58,11 @@ def test_a_tournament_of_a_newer_procsnake_is_refused(old):
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(NewerDatabaseError, match=r"version 99.*Update procsnake"):
         Store(old, Tournament)
+
+
+def test_a_game_that_another_process_has_played_meanwhile_is_refused_in_a_line(old):
+    with Store(old, Tournament) as store, Store(old, Tournament) as other:
+        game = other.games()[0]
+        with pytest.raises(StoreError, match=r"holds game 0 of round 0 already: another procsnake .* --store"):
+            store.add(game)
+        assert len(store.games()) == 2
