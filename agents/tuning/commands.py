@@ -135,15 +135,22 @@ def _tuning(options: argparse.Namespace) -> Tuning:
         parameters=choose(known, options.parameters.split(","), r_end=options.r_end),
         pairs=options.pairs,
         batch=options.batch,
-        nodes=options.nodes,
-        cpu_ms=options.time,
-        opening_turns=options.opening_turns,
-        width=options.width,
-        height=options.height,
-        settings=game_settings(options),
-        seed=options.seed,
-        max_turns=options.max_turns,
+        **_conditions(options),
     )
+
+
+def _conditions(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of a `Match` under which the games of a tuning are played, and those of its acceptance test."""
+    return {
+        "nodes": options.nodes,
+        "cpu_ms": options.time,
+        "opening_turns": options.opening_turns,
+        "width": options.width,
+        "height": options.height,
+        "settings": game_settings(options),
+        "seed": options.seed,
+        "max_turns": options.max_turns,
+    }
 
 
 def _regress(options: argparse.Namespace) -> int:
@@ -217,14 +224,7 @@ def _test(tuned: OptionsFile, options: argparse.Namespace) -> Sprt:
         players=(Player("tuned", own), Player("before", tuned.against)),
         hypotheses=Hypotheses(elo0=options.elo0, elo1=options.elo1),
         seats=options.snakes,
-        nodes=options.nodes,
-        cpu_ms=options.time,
-        opening_turns=options.opening_turns,
-        width=options.width,
-        height=options.height,
-        settings=game_settings(options),
-        seed=options.seed,
-        max_turns=options.max_turns,
+        **_conditions(options),
     )
 
 

@@ -33,13 +33,6 @@ def _safe_rows(s: Boards, r: Rules, boards: np.ndarray, slots: np.ndarray, out: 
 
 
 @kernel
-def board_safe_moves(s: Boards, b: int, r: Rules, out: np.ndarray) -> None:
-    """Write `safe_moves` for all slots of board b into `out`, bool (S, 4)."""
-    for i in range(s.cause.shape[1]):
-        write_safe_moves(s, b, i, r, out, i)
-
-
-@kernel
 def move_tails(s: Boards, b: int, entries: int) -> None:
     """Add `entries` to the cell of every living snake's tail: -1 takes the tails off the board, 1 puts them back.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import ray
 
-from tests.train.conftest import start_ray
+from tests.ray_cluster import ray_cluster
 from tests.train.experiments import toy, toy_q
 from train.algorithms import build_algorithm
 from train.cluster.scale import LEARNER, ROLLOUT
@@ -24,23 +24,10 @@ EXPERIMENTS = {
 
 @pytest.fixture(scope="module")
 def two_machines() -> Iterator[dict[str, str]]:
-    """Node id by group. The Ray that the other tests share, if it runs, makes room and is started anew afterwards."""
-    from ray.cluster_utils import Cluster
-
-    shared = ray.is_initialized()
-    ray.shutdown()
-    cluster = Cluster()
-    for group, num_cpus in ((LEARNER, 1), (ROLLOUT, 2)):
-        cluster.add_node(num_cpus=num_cpus, resources={f"group_{group}": 1}, include_dashboard=False)
-    try:
-        start_ray(address=cluster.address)
-        groups = (LEARNER, ROLLOUT)
-        yield {group: node["NodeID"] for node in ray.nodes() for group in groups if f"group_{group}" in node["Resources"]}
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
-        if shared:
-            start_ray(num_cpus=4, include_dashboard=False)
+    """Node id by group."""
+    cpus = {LEARNER: 1, ROLLOUT: 2}
+    with ray_cluster(*({"num_cpus": count, "resources": {f"group_{group}": 1}} for group, count in cpus.items())):
+        yield {group: node["NodeID"] for node in ray.nodes() for group in cpus if f"group_{group}" in node["Resources"]}
 
 
 def node_of(_: object) -> str:

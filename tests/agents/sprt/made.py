@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from agents.sprt.play import play_sprt
 from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
-from agents.tournament.store import Store
+from agents.tournament.settings import Match
+from agents.tournament.store import Store, StoreError
 from tests.agents.tournament.made import players
 
 
@@ -17,3 +20,14 @@ def small(*specs: str, elo1: float = 60.0, **options) -> Sprt:
 def play(test, path, **options):
     with Store(path, Sprt) as store:
         return play_sprt(test, store, **options)
+
+
+def num_played(path: Path, kind: type[Match] = Sprt) -> int:
+    """How many games a store holds by now; 0 while another process is still making it."""
+    if not path.exists():
+        return 0
+    try:
+        with Store(path, kind) as store:
+            return len(store.games())
+    except StoreError:
+        return 0

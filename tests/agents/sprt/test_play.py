@@ -24,7 +24,7 @@ from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import State
 from envs.common.errors import ConfigError
-from tests.agents.sprt.made import play, small
+from tests.agents.sprt.made import num_played, play, small
 from tests.agents.tournament.made import game
 from tests.agents.tournament.made import small as small_tournament
 
@@ -123,21 +123,11 @@ def test_a_killed_test_goes_on_and_gives_the_same_answer(tmp_path):
         stderr=subprocess.DEVNULL,
     )
     test = small("flood", "greedy", elo1=40, seed=4)
-    while running.poll() is None and _played(tmp_path / "killed.db") < 4:
+    while running.poll() is None and num_played(tmp_path / "killed.db") < 4:
         time.sleep(0.02)
     running.send_signal(signal.SIGKILL)
     running.wait()
     assert answer(play(test, tmp_path / "killed.db")) == answer(play(test, tmp_path / "whole.db"))
-
-
-def _played(path):
-    if not path.exists():
-        return 0
-    try:
-        with Store(path, Sprt) as store:
-            return len(store.games())
-    except StoreError:
-        return 0
 
 
 def test_a_store_keeps_one_test_and_no_tournament(tmp_path):

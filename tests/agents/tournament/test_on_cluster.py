@@ -21,7 +21,7 @@ from procsnake import main
 from tests.agents.sprt.made import play as play_sprt
 from tests.agents.sprt.made import small as small_sprt
 from tests.agents.tournament.made import small
-from tests.train.conftest import start_ray
+from tests.ray_cluster import ray_cluster
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")]
 
@@ -30,22 +30,9 @@ _LONGEST_S = 300
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Its head has no CPU. The Ray that other tests share, if it runs, makes room and is started anew afterwards."""
-    from ray.cluster_utils import Cluster
-
-    shared = ray.is_initialized()
-    ray.shutdown()
-    cluster = Cluster()
-    cluster.add_node(num_cpus=0, include_dashboard=False)
-    cluster.add_node(num_cpus=2)
-    try:
-        start_ray(address=cluster.address)
+    """Its head has no CPU."""
+    with ray_cluster({"num_cpus": 0}, {"num_cpus": 2}) as cluster:
         yield cluster
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
-        if shared:
-            start_ray(num_cpus=4, include_dashboard=False)
 
 
 def moves_of(games):

@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from agents.sprt.settings import Sprt
 from agents.tournament.game import BrokenOffError, Fixture
 from agents.tournament.play import play_tournament
-from agents.tournament.store import Store, StoreError
+from agents.tournament.store import Store
 from agents.tournament.workers import InProcesses, InThreads, WorkerError, WorkerLostError, portable
 from envs.common.errors import ConfigError, UnknownNameError
+from tests.agents.sprt.made import num_played
 from tests.agents.sprt.made import play as play_sprt
 from tests.agents.sprt.made import small as small_sprt
 from tests.agents.tournament.made import small
@@ -126,14 +126,14 @@ def test_ctrl_c_ends_all_processes_and_keeps_the_games(tmp_path):
         text=True,
         start_new_session=True,
     )
-    while running.poll() is None and not _played(tmp_path / "stopped.db"):
+    while running.poll() is None and not num_played(tmp_path / "stopped.db"):
         time.sleep(0.05)
     # As a terminal does: to all processes at once.
     os.killpg(running.pid, signal.SIGINT)
     told, _ = running.communicate(timeout=_LONGEST_S)
     assert running.returncode == 130, told
     assert "Traceback" not in told
-    assert _played(tmp_path / "stopped.db")
+    assert num_played(tmp_path / "stopped.db")
     assert _ends(running.pid)
 
 
@@ -147,13 +147,3 @@ def _ends(group):
             return True
         time.sleep(0.05)
     return False
-
-
-def _played(path):
-    if not path.exists():
-        return 0
-    try:
-        with Store(path, Sprt) as store:
-            return len(store.games())
-    except StoreError:
-        return 0

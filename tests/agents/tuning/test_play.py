@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from agents.registry import split_options
-from agents.tournament.store import Store, StoreError
+from agents.tournament.store import Store
 from agents.tuning.play import Progress
 from agents.tuning.settings import Tuning
 from envs.common.errors import ConfigError
+from tests.agents.sprt.made import num_played
 from tests.agents.tournament.made import game
 from tests.agents.tuning.made import START, play, small
 
@@ -117,22 +118,12 @@ def test_what_was_broken_off_goes_on(tmp_path):
 def test_a_killed_tuning_goes_on_and_gives_the_same_answer(tmp_path):
     command = [sys.executable, "-m", "procsnake", *WORDS, *BOARD, "--jobs=2", "--store=killed.db"]
     running = subprocess.Popen(command, cwd=tmp_path, env=os.environ, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    while running.poll() is None and _played(tmp_path / "killed.db") < 3:
+    while running.poll() is None and num_played(tmp_path / "killed.db", Tuning) < 3:
         time.sleep(0.02)
     running.send_signal(signal.SIGKILL)
     running.wait()
-    assert _played(tmp_path / "killed.db") >= 3
+    assert num_played(tmp_path / "killed.db", Tuning) >= 3
     assert answer(play(small(), tmp_path / "killed.db")) == answer(play(small(), tmp_path / "whole.db"))
-
-
-def _played(path):
-    if not path.exists():
-        return 0
-    try:
-        with Store(path, Tuning) as store:
-            return len(store.games())
-    except StoreError:
-        return 0
 
 
 def test_a_store_keeps_one_tuning(tmp_path):

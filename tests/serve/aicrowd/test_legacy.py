@@ -69,9 +69,9 @@ def package(bundle_of, tmp_path_factory) -> Callable[..., Path]:
 
 
 def run(legacy: Path, folder: Path, *command: object, **variables: str) -> str:
-    """What a command prints, run in a package as its team would."""
-    environment = {**os.environ, "PATH": f"{legacy}{os.pathsep}{os.environ['PATH']}", "HOME": str(folder / "home"), **variables}
-    environment.pop("PYTHONPATH", None)
+    """Return what a command prints, run in a package as its team would: with nothing of these tests in its environment."""
+    path = f"{legacy}{os.pathsep}{os.environ['PATH']}"
+    environment = {"PATH": path, "HOME": str(folder / "home"), "LANG": "C.UTF-8", **variables}
     (folder / "home").mkdir(exist_ok=True)
     words = [str(word) for word in command]
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)
