@@ -65,7 +65,7 @@ class Stack(NamedTuple):
     allowed: np.ndarray  # bool (4,): the moves that I may choose at the root
 
 
-class Workspace(NamedTuple):
+class AlphaBetaWorkspace(NamedTuple):
     """All arrays that one search writes to."""
 
     stack: Stack
@@ -73,7 +73,7 @@ class Workspace(NamedTuple):
     territory: Territory
 
 
-def new_workspace(state: State, *, table_bits: int) -> Workspace:
+def new_workspace(state: State, *, table_bits: int) -> AlphaBetaWorkspace:
     """Allocate the arrays for a search on boards of this state's shape, with a table of 2**`table_bits` positions."""
     snakes, cells = state.num_snakes, state.arrays.occupied.shape[1]
     plies = _MAX_TURNS * (MAX_RIVALS + 1) + 1
@@ -99,10 +99,10 @@ def new_workspace(state: State, *, table_bits: int) -> Workspace:
         table=new_table(table_bits),
         allowed=np.ones(4, np.bool_),
     )
-    return Workspace(stack, new_turns(state, _MAX_TURNS), new_territory(state))
+    return AlphaBetaWorkspace(stack, new_turns(state, _MAX_TURNS), new_territory(state))
 
 
-def share_table(space: Workspace, owner: Workspace) -> Workspace:
+def share_table(space: AlphaBetaWorkspace, owner: AlphaBetaWorkspace) -> AlphaBetaWorkspace:
     """Return a workspace with the arrays of `space` and the transposition table of `owner`."""
     return space._replace(stack=space.stack._replace(table=owner.stack.table))
 
@@ -362,7 +362,7 @@ class AlphaBeta(Agent):
         self.max_rivals, self.near = max_rivals, near
         self.max_depth, self.table_bits, self.weights = max_depth, table_bits, weights_of(weights)
         self.threads, self._has_guessed = threads, False
-        self._idle: WorkspacePool[Workspace] = WorkspacePool(lambda state: new_workspace(state, table_bits=table_bits))
+        self._idle: WorkspacePool[AlphaBetaWorkspace] = WorkspacePool(lambda state: new_workspace(state, table_bits=table_bits))
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         budget = self.nodes or (DEFAULT_NODES if self.cpu_ms is None else None)
@@ -435,7 +435,7 @@ class _Search:
     agent: AlphaBeta
     state: State
     me: int
-    space: Workspace
+    space: AlphaBetaWorkspace
     budget: SearchLimits
     first: int
     allowed: np.ndarray = field(default_factory=lambda: _EVERY_MOVE)

@@ -48,7 +48,7 @@ _EVERY_MOVE = np.ones(4, np.bool_)
 ROOTS = ("uct", "regret")
 
 
-class Workspace(NamedTuple):
+class MCTSWorkspace(NamedTuple):
     """All arrays that one search writes to."""
 
     tree: Tree
@@ -139,7 +139,7 @@ class MCTS(Agent):
         self.simulations, self.exploration, self.max_rivals, self.near = simulations, exploration, max_rivals, near
         self.batch, self.max_nodes, self.weights = batch if self.policy else 1, max_nodes, weights_of(weights)
         self.margin_ms = margin_ms if margin_ms is not None else 15.0 if self.policy is None else 25.0
-        self._idle: WorkspacePool[Workspace] = WorkspacePool(self._new_workspace)
+        self._idle: WorkspacePool[MCTSWorkspace] = WorkspacePool(self._new_workspace)
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         budget = self.simulations or (self._default if self.cpu_ms is None else None)
@@ -158,10 +158,10 @@ class MCTS(Agent):
     def _default(self) -> int:
         return DEFAULT_SIMULATIONS if self.policy is None else DEFAULT_POLICY_SIMULATIONS
 
-    def _new_workspace(self, state: State) -> Workspace:
+    def _new_workspace(self, state: State) -> MCTSWorkspace:
         leaves = State(self.batch, width=state.width, height=state.height, num_snakes=state.num_snakes, settings=state.settings)
         tree = new_tree(state.num_snakes, self.max_nodes, self.batch)
-        return Workspace(tree, new_turns(state, MAX_TURNS), new_territory(state), leaves)
+        return MCTSWorkspace(tree, new_turns(state, MAX_TURNS), new_territory(state), leaves)
 
     def _search(
         self, state: State, board: int, you: int, allowed: np.ndarray, simulations: int | None, deadline: float | None
@@ -178,7 +178,7 @@ class MCTS(Agent):
                 self._simulate_with_policy(self.policy, root, space, budget)
             return self._decide(root, int(you), t)
 
-    def _simulate(self, root: State, space: Workspace, budget: SearchLimits) -> None:
+    def _simulate(self, root: State, space: MCTSWorkspace, budget: SearchLimits) -> None:
         s, r, (t, u, f, leaves) = root.arrays, search_rules(root.rules), space
         # It always makes a start, so that a first call compiles all.
         while True:
@@ -187,7 +187,7 @@ class MCTS(Agent):
             if budget.spent(t.reg[SIMULATIONS]):
                 return
 
-    def _simulate_with_policy(self, policy: Policy, root: State, space: Workspace, budget: SearchLimits) -> None:
+    def _simulate_with_policy(self, policy: Policy, root: State, space: MCTSWorkspace, budget: SearchLimits) -> None:
         """The root first, then `batch` simulations at a time."""
         s, r, (t, u, f, leaves) = root.arrays, search_rules(root.rules), space
         show_root(s, leaves.arrays)
@@ -202,7 +202,7 @@ class MCTS(Agent):
             if budget.spent(t.reg[SIMULATIONS]):
                 return
 
-    def _consult(self, policy: Policy, space: Workspace, boards: np.ndarray, nodes: np.ndarray) -> None:
+    def _consult(self, policy: Policy, space: MCTSWorkspace, boards: np.ndarray, nodes: np.ndarray) -> None:
         """Put leaf boards to the policy: its probabilities become their nodes' priors, its values the simulations'."""
         t, leaves = space.tree, space.leaves
         slots = t.players[: t.reg[PLAYERS]]
