@@ -57,6 +57,8 @@ class Agent(ABC):
             return decision
         if decision.probabilities is not None and decision.probabilities[allowed].any():
             return replace(decision, move=int(np.where(allowed, decision.probabilities, -1.0).argmax()))
-        from agents.heuristics.flood_fill import FloodFill
+        # The room of the heuristics imports this module.
+        from agents.heuristics.flood_kernels import flood_moves
 
-        return replace(decision, move=FloodFill().act_among(state, you, allowed).move, probabilities=None)
+        move = flood_moves(state, np.zeros(1, np.int64), np.array([you]), allowed)[0]
+        return replace(decision, move=int(move), probabilities=None)

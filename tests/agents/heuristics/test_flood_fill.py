@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agents.heuristics import FloodFill
-from agents.heuristics.flood_fill import reach
+from agents.heuristics.flood_kernels import reach
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import DOWN, LEFT, RIGHT, UP
 from tests.agents.boards import board, played_boards
