@@ -3,7 +3,7 @@
 Numba's on-disk cache checks the file that holds a kernel, but not the files of the kernels that it calls. A cached caller would
 go on using an old callee. So the cache folder is named by a hash of every source file of this package that contains the word
 "kernel": these are the files with kernels and with the constants that they use. For kernels of `agents` the hash also covers
-that package.
+that package. The place of the sources doesn't count: a second clone finds what the first one compiled.
 
 Kernels release the GIL, so several threads may step different boards of one state. `PROCSNAKE_BOUNDSCHECK=1` compiles them with
 bounds checks; `NUMBA_DISABLE_JIT=1` leaves them plain Python.
@@ -25,6 +25,7 @@ from typing import Any
 import numba
 from numba.core import config as numba_config
 from numba.core import event
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.dispatcher import Dispatcher
 
 _ANNOUNCED = "PROCSNAKE_COMPILING_ANNOUNCED"
@@ -73,6 +74,44 @@ def _prepare_cache(function: Callable[..., Any]) -> bool:
     return folder is not None
 
 
+class _Locator(_CacheLocator):
+    """Knows a file by its module and content, where Numba's own locators go by its path and, before 0.68, by its date."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        self._function, self._file, self._folder = function, file, numba_config.CACHE_DIR  # type: ignore[attr-defined]
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
+        locator = cls(py_func, py_file)
+        locator.ensure_cache_path()
+        return locator
+
+    def get_cache_path(self) -> str:
+        return os.path.join(self._folder, self._function.__module__)
+
+    def get_source_stamp(self) -> str:
+        return hashlib.sha256(Path(self._file).read_bytes()).hexdigest()
+
+    def get_disambiguator(self) -> str:
+        return str(self._function.__code__.co_firstlineno)
+
+
+class _CacheImpl(CompileResultCacheImpl):
+    _locator_classes = [_Locator]
+
+
+class _KernelCache(FunctionCache):
+    _impl_class = _CacheImpl
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Compile with Numba, and keep the result in the cache folder of the function's package, if that can be written."""
+    compiled: Callable[..., Any] = numba.njit(nogil=True, boundscheck=BOUNDSCHECK, **options)(function)
+    if _prepare_cache(function) and isinstance(compiled, Dispatcher):
+        compiled._cache = _KernelCache(function)  # type: ignore[attr-defined]
+    return compiled
+
+
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function` in nopython mode: inlined into its callers, without the GIL, and cached on disk.
 
@@ -80,9 +119,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     the time of a step (measured: a call of `is_certain_death` took 100 ns with it and 2 ns without). Therefore kernels can't
     allocate arrays; `allocating_kernel` is for those that must.
     """
-    cache = _prepare_cache(function)
-    compiled = numba.njit(cache=cache, nogil=True, boundscheck=BOUNDSCHECK, forceinline=True, _nrt=False)  # type: ignore[call-overload]
-    return compiled(function)
+    return _compiled(function, forceinline=True, _nrt=False)
 
 
 def allocating_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,8 +127,7 @@ def allocating_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     It is meant for work that is done once per game, such as the set-up.
     """
-    cache = _prepare_cache(function)
-    return numba.njit(cache=cache, nogil=True, boundscheck=BOUNDSCHECK, _nrt=True)(function)  # type: ignore[call-overload]
+    return _compiled(function, _nrt=True)
 
 
 def compiled_for(function: Callable[..., Any], *arguments: Any, constants: tuple[int, ...] = ()) -> Callable[..., Any]:

@@ -1,8 +1,9 @@
-"""What is said of compiling: by the first process of a cache folder, and truly."""
+"""What is said of compiling: by the first process of a cache folder, and truly. And who finds what was compiled."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,17 +20,18 @@ mix(eval(number))
 if later:
     subprocess.run([sys.executable, "-c", sys.argv[1], sys.argv[1], *later], check=True)
 """
+ENVS = Path(__file__).parents[3] / "envs"
 Said = Callable[..., list[str]]
 
 
 @pytest.fixture
 def said(tmp_path: Path) -> Said:
-    def run(cache: str, *numbers: str) -> list[str]:
+    def run(cache: str, *numbers: str, clone: Path = ENVS.parent) -> list[str]:
         """What is said where the first number's kernel is compiled in one process, and the next one's in a process of that."""
         variables = {name: value for name, value in os.environ.items() if not name.startswith("PROCSNAKE_")}
         variables["PROCSNAKE_CACHE"] = str(tmp_path / cache)
         command = [sys.executable, "-c", COMPILE, COMPILE, *numbers]
-        return subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stderr.splitlines()
+        return subprocess.run(command, cwd=clone, env=variables, capture_output=True, text=True, check=True).stderr.splitlines()
 
     return run
 
@@ -45,3 +47,12 @@ def test_without_a_cache_nobody_is_promised_that_it_was_the_last_time(said: Said
     (line,) = said("file", "1")
     assert line.startswith("procsnake: compiling the game engine; this takes about a minute each time, because ")
     assert str(tmp_path / "file") in line
+
+
+def test_a_second_clone_finds_what_the_first_compiled_unless_its_kernels_differ(said: Said, tmp_path: Path) -> None:
+    shutil.copytree(ENVS, tmp_path / "clone" / "envs", copy_function=shutil.copyfile)
+    assert len(said("cache", "1")) == 1
+    assert said("cache", "1", clone=tmp_path / "clone") == []
+    with open(tmp_path / "clone" / "envs" / "battlesnake" / "state.py", "a") as file:
+        file.write("ANOTHER = 1\n")
+    assert len(said("cache", "1", clone=tmp_path / "clone")) == 1
