@@ -1,9 +1,6 @@
 """How the kernels of this world are compiled: with `@kernel` in place of Numba's `njit`.
 
-Numba's on-disk cache checks the file that holds a kernel, but not the files of the kernels that it calls. A cached caller would
-go on using an old callee. So the cache folder is named by a hash of every source file of this package that contains the word
-"kernel": these are the files with kernels and with the constants that they use. For kernels of `agents` the hash also covers
-that package. The place of the sources doesn't count: a second clone finds what the first one compiled.
+Compiled kernels are kept on disk (`kernel_cache.py`).
 
 Kernels release the GIL, so several threads may step different boards of one state. `PROCSNAKE_BOUNDSCHECK=1` compiles them with
 bounds checks; `NUMBA_DISABLE_JIT=1` leaves them plain Python.
@@ -11,104 +8,28 @@ bounds checks; `NUMBA_DISABLE_JIT=1` leaves them plain Python.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import config as numba_config
 from numba.core import event
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.dispatcher import Dispatcher
 
+from envs.battlesnake.kernel_cache import BOUNDSCHECK, cache_folder, cache_of, root
+
 _ANNOUNCED = "PROCSNAKE_COMPILING_ANNOUNCED"
-BOUNDSCHECK = os.environ.get("PROCSNAKE_BOUNDSCHECK", "") == "1"
-
-
-def _root() -> Path:
-    default = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "procsnake")
-    return Path(os.environ.get("PROCSNAKE_CACHE") or default) / "numba"
-
-
-def _sources(folder: Path) -> list[bytes]:
-    sources = (path.read_bytes() for path in sorted(folder.rglob("*.py")))
-    return [source for source in sources if b"kernel" in source]
-
-
-@lru_cache
-def _cache_folder(package: str) -> Path | None:
-    """Where the kernels of `envs` or `agents` are kept; None, and they are compiled anew in each process, if it isn't writable.
-
-    Kernels of agents call those of the world, never the other way round.
-    """
-    world = Path(__file__).parent
-    sources = _sources(world) + (_sources(world.parents[1] / "agents") if package == "agents" else [])
-    digest = hashlib.sha256(b"".join(sources))
-    digest.update(f"{numba.__version__} {sys.version} {BOUNDSCHECK}".encode())
-    folder = _root() / digest.hexdigest()[:16]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError:
-        return None
-    return folder
-
-
-def _prepare_cache(function: Callable[..., Any]) -> bool:
-    """Point Numba at the function's folder; False if it can't be cached.
-
-    A user's own kernels are compiled anew in each process: no hash knows of them.
-    """
-    package = function.__module__.partition(".")[0]
-    folder = _cache_folder(package) if package in ("envs", "agents") else None
-    if folder is not None:
-        numba_config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
-    return folder is not None
-
-
-class _Locator(_CacheLocator):
-    """Knows a file by its module and content, where Numba's own locators go by its path and, before 0.68, by its date."""
-
-    def __init__(self, function: Callable[..., Any], file: str) -> None:
-        self._function, self._file, self._folder = function, file, numba_config.CACHE_DIR  # type: ignore[attr-defined]
-
-    @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
-        locator = cls(py_func, py_file)
-        locator.ensure_cache_path()
-        return locator
-
-    def get_cache_path(self) -> str:
-        return os.path.join(self._folder, self._function.__module__)
-
-    def get_source_stamp(self) -> str:
-        return hashlib.sha256(Path(self._file).read_bytes()).hexdigest()
-
-    def get_disambiguator(self) -> str:
-        return str(self._function.__code__.co_firstlineno)
-
-
-class _CacheImpl(CompileResultCacheImpl):
-    _locator_classes = [_Locator]
-
-
-class _KernelCache(FunctionCache):
-    _impl_class = _CacheImpl
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compile with Numba, and keep the result in the cache folder of the function's package, if that can be written."""
     compiled: Callable[..., Any] = numba.njit(nogil=True, boundscheck=BOUNDSCHECK, **options)(function)
-    if _prepare_cache(function) and isinstance(compiled, Dispatcher):
-        compiled._cache = _KernelCache(function)  # type: ignore[attr-defined]
+    if isinstance(compiled, Dispatcher) and (cache := cache_of(function)) is not None:
+        compiled._cache = cache  # type: ignore[attr-defined]
     return compiled
 
 
@@ -151,7 +72,7 @@ class _Announcer(event.Listener):
         # The environment, because processes that this one starts have no more to say.
         if module.startswith("envs.battlesnake") and not os.environ.get(_ANNOUNCED):
             os.environ[_ANNOUNCED] = "1"
-            print(f"procsnake: {_announcement(_cache_folder('envs'))} …", file=sys.stderr, flush=True)
+            print(f"procsnake: {_announcement(cache_folder('envs'))} …", file=sys.stderr, flush=True)
 
     def on_end(self, event: event.Event) -> None:
         pass
@@ -160,7 +81,7 @@ class _Announcer(event.Listener):
 def _announcement(folder: Path | None) -> str:
     """What is compiled and how long it takes; the whole engine is announced once for each cache folder."""
     if folder is None:
-        return f"compiling the game engine; this takes about a minute each time, because {_root()} can't be written"
+        return f"compiling the game engine; this takes about a minute each time, because {root()} can't be written"
     try:
         (folder / "announced").touch(exist_ok=False)
     except OSError:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from envs.battlesnake.kernels import BOUNDSCHECK, allocating_kernel, kernel
+from envs.battlesnake.kernel_cache import BOUNDSCHECK
+from envs.battlesnake.kernels import allocating_kernel, kernel
 from envs.battlesnake.maps.dispatch import set_up_board, update_board
 from envs.battlesnake.maps.drawings import DRAWINGS, size
 from envs.battlesnake.maps.maze import SMALLEST_SIDE

@@ -20,6 +20,17 @@ mix(eval(number))
 if later:
     subprocess.run([sys.executable, "-c", sys.argv[1], sys.argv[1], *later], check=True)
 """
+AT_ONCE = """
+from envs.battlesnake.rng import mix
+print("ready", flush=True)
+input()
+try:
+    mix("no number")
+except Exception:
+    assert mix._cache._depth == 0
+mix(1)
+print(sum(mix.stats.cache_misses.values()))
+"""
 ENVS = Path(__file__).parents[3] / "envs"
 Said = Callable[..., list[str]]
 
@@ -56,3 +67,25 @@ def test_a_second_clone_finds_what_the_first_compiled_unless_its_kernels_differ(
     with open(tmp_path / "clone" / "envs" / "battlesnake" / "state.py", "a") as file:
         file.write("ANOTHER = 1\n")
     assert len(said("cache", "1", clone=tmp_path / "clone")) == 1
+
+
+def test_processes_that_need_a_kernel_at_once_compile_it_once_also_after_one_that_can_not_be_compiled(tmp_path: Path) -> None:
+    variables = os.environ | {"PROCSNAKE_CACHE": str(tmp_path)}
+    command = [sys.executable, "-c", AT_ONCE]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    processes = [subprocess.Popen(command, env=variables, **pipes) for _ in range(3)]
+    try:
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        misses = sorted(int(process.communicate(timeout=600)[0]) for process in processes)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    # Each one fails at the text by itself.
+    assert misses == [1, 1, 2]
