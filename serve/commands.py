@@ -175,7 +175,7 @@ def run_play(options: argparse.Namespace) -> int:
 
 def _play_an_episode(bundle: Bundle, options: argparse.Namespace) -> int:
     """A policy of another world than Battlesnake: an episode in its world, in the terminal, and as a film with --record."""
-    from agents.evaluation.episodes import Episode, likeliest, world_of
+    from agents.evaluation.episodes import ShownEpisode, likeliest, world_of
     from envs.common.films import check_format, write_film
 
     if len(options.players) > 1:
@@ -186,7 +186,7 @@ def _play_an_episode(bundle: Bundle, options: argparse.Namespace) -> int:
     options.register_worlds(options.players[0], options.imports)
     world = world_of(bundle, num_games=1)
     try:
-        episode = Episode(world, likeliest(bundle), seed=options.seed)
+        episode = ShownEpisode(world, likeliest(bundle), seed=options.seed)
         with progress_on_stderr(options):
             shown = watch_episode(episode, options.delay, keep=options.record is not None)
             print(episode)

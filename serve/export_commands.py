@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -11,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from agents.export.savedmodel import SAVEDMODEL_HELP, add_savedmodel, run_savedmodel
-from envs.common.command_line import USER_ERROR, Commands, add_json, print_json, progress_on_stderr, shell_command
+from envs.common.command_line import (
+    USER_ERROR,
+    Commands,
+    add_json,
+    print_json,
+    progress_on_stderr,
+    replace_whole,
+    shell_command,
+)
 from envs.common.errors import ConfigError
 from serve.aicrowd.competition import CLOSED
 
@@ -199,11 +206,9 @@ def run_onnx(options: argparse.Namespace) -> int:
     bundle, target = bundles.load(options.policy), Path(options.out)
     if target.is_dir():
         target /= ONNX
-    part = target.with_name(f".{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(bundle.onnx)
-        os.replace(part, target)
+        replace_whole(target, bundle.onnx)
     except OSError as error:
         raise ConfigError(f"{target} can't be written: {error.strerror or error}. Choose another place") from error
     print(f"written: {target}")

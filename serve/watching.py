@@ -10,7 +10,7 @@ from envs.common.command_line import columns, draw_all, wants_color
 if TYPE_CHECKING:
     import numpy as np
 
-    from agents.evaluation.episodes import Episode
+    from agents.evaluation.episodes import ShownEpisode
 
 
 def watch(referee: Any, delay: float) -> None:
@@ -25,7 +25,7 @@ def watch(referee: Any, delay: float) -> None:
     tell_ending(referee)
 
 
-def watch_episode(episode: Episode, delay: float, *, keep: bool) -> list[np.ndarray]:
+def watch_episode(episode: ShownEpisode, delay: float, *, keep: bool) -> list[np.ndarray]:
     """Draw an episode as it is played, `delay` seconds per step. Returns its pictures if they are to be kept."""
     from envs.pictures import as_text
 

@@ -156,7 +156,7 @@ def table(scores: Sequence[WorldScore]) -> str:
     return "\n".join(lines)
 
 
-class Episode:
+class ShownEpisode:
     """An episode of the first row of `world`, played while its pictures are read, for at most `most_steps` steps.
 
     Afterwards `episode_return` and `length` hold its result, and `ended` says whether it came to its own end.

@@ -13,7 +13,7 @@ import envs
 from agents.bundle import Bundle, load
 from agents.card import BundleError
 from agents.evaluation.procgen_aggregates import AggregateEstimate, aggregates, mean_interval
-from agents.evaluation.procgen_episodes import Decide, Episode, play
+from agents.evaluation.procgen_episodes import DecideFromObservations, Episode, play
 from agents.policy import onnx_steps
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.procgen import Levels, require_disjoint
@@ -109,7 +109,9 @@ def _options(bundle: Bundle, split: str, episodes: int) -> dict[str, Any]:
     return {**options, "num_games": min(episodes, GAMES_AT_ONCE), "levels": levels}
 
 
-def _players(bundle: Bundle, generator: np.random.Generator, *, greedy: bool, threads: int) -> dict[str, Decide]:
+def _players(
+    bundle: Bundle, generator: np.random.Generator, *, greedy: bool, threads: int
+) -> dict[str, DecideFromObservations]:
     step = onnx_steps(bundle, threads)
     # Q values are no logits: the policy that was learned takes the highest.
     greedy = greedy or bundle.card.network["name"] == "q-network"
@@ -145,7 +147,7 @@ def _play(
     name: str,
     split: str,
     options: dict[str, Any],
-    decide: Decide,
+    decide: DecideFromObservations,
     episodes: int,
     seed: int,
     on_step: Callable[[int, int], None] | None,

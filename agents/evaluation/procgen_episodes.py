@@ -18,7 +18,7 @@ from envs.common.mp4 import write_mp4
 from envs.procgen.vector_env import GameState, ProcgenVectorEnv
 from envs.procgen.wrappers import innermost
 
-Decide = Callable[[np.ndarray, np.ndarray], np.ndarray]
+DecideFromObservations = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """A function from observations (R, …), and which of them begin an episode, bool (R,), to actions (R,). Called once per step."""
 
 
@@ -37,7 +37,7 @@ class Episode:
 
 
 def play(
-    world: BatchEnv, decide: Decide, episodes: int, seed: int, on_step: Callable[[int, int], None] | None = None
+    world: BatchEnv, decide: DecideFromObservations, episodes: int, seed: int, on_step: Callable[[int, int], None] | None = None
 ) -> list[Episode]:
     """Play at least `episodes` episodes, equally many on each row, and return them in the order in which they ended.
 

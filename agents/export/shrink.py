@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 
 from agents import bundle as bundles
+from envs.common.command_line import write_whole
 
 _ROUNDED_FROM = 1024
 """Tensors with fewer numbers than this aren't rounded."""
 
 
-def crown(source: str | os.PathLike[str], target: str | os.PathLike[str], **card: Any) -> Path:
+def shrink(source: str | os.PathLike[str], target: str | os.PathLike[str], **card: Any) -> Path:
     """Write the bundle `source` to the folder `target`, with rounded weights. `card` replaces fields of its card.
 
     Both weight files hold the same rounded weights; a network that is loaded from them computes in float32. Measure the policy
     again afterwards, because it isn't exactly the one that was trained. Needs onnx and safetensors. Raises `BundleError` for a
-    bad bundle.
+    bad bundle, and `ConfigError` if a file can't be written.
     """
     from safetensors.numpy import load, save
 
@@ -37,9 +38,7 @@ def crown(source: str | os.PathLike[str], target: str | os.PathLike[str], **card
     described = replace(loaded.card, **card, files=files).to_json().encode()
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in {**contents, bundles.CARD: described}.items():
-        part = folder / f".{name}.part"
-        part.write_bytes(content)
-        os.replace(part, folder / name)
+        write_whole(folder / name, content)
     return folder
 
 

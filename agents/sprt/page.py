@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from agents.pages import Chart, Line, chart_grid, fold, html_page, lead, note, section, table
-from agents.sprt.play import Progress, points
+from agents.sprt.play import SprtProgress, points
 from agents.sprt.settings import FIRST, SECOND
 from agents.sprt.statistics import Estimate, possible_scores
 from envs.common.command_line import write_whole
@@ -15,7 +15,7 @@ from envs.common.command_line import write_whole
 _MOST_GAMES = 1000
 
 
-def verdict_in_words(progress: Progress) -> str:
+def verdict_in_words(progress: SprtProgress) -> str:
     """Return the test's verdict as a sentence."""
     test, h = progress.test, progress.test.hypotheses
     first, second = test.names
@@ -34,14 +34,14 @@ def estimate_in_words(estimate: Estimate, digits: int = 0) -> str:
     return f"{value} ({low} … {high})"
 
 
-def write_page(progress: Progress, path: Path) -> Path:
+def write_page(progress: SprtProgress, path: Path) -> Path:
     """Write the test's page to `path`, which is also returned."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, _page(progress))
     return path
 
 
-def _page(progress: Progress) -> str:
+def _page(progress: SprtProgress) -> str:
     t = progress.test
     start = f"{len(t.book)} openings of a book" if t.book else f"{t.opening_turns} random turns"
     what = (
@@ -63,7 +63,7 @@ def _page(progress: Progress) -> str:
     return html_page("Sequential test", sections)
 
 
-def _summary(progress: Progress) -> str:
+def _summary(progress: SprtProgress) -> str:
     found, h = progress.strength(), progress.test.hypotheses
     low, high = h.bounds
     rows = [
@@ -82,7 +82,7 @@ def _summary(progress: Progress) -> str:
     return table(rows)
 
 
-def _ratios(progress: Progress) -> Chart:
+def _ratios(progress: SprtProgress) -> Chart:
     low, high = progress.test.hypotheses.bounds
     games = progress.test.seats * np.arange(1.0, progress.blocks + 1)
     ends = games[[0, -1]] if len(games) else np.zeros(0)
@@ -98,13 +98,13 @@ def _ratios(progress: Progress) -> Chart:
     )
 
 
-def _blocks(progress: Progress) -> str:
+def _blocks(progress: SprtProgress) -> str:
     scores = possible_scores(progress.test.seats)
     rows = [(str(score), str(number)) for score, number in zip(scores, progress.counts, strict=True) if number]
     return table(rows, head=("score", "blocks"))
 
 
-def _effort(progress: Progress) -> str:
+def _effort(progress: SprtProgress) -> str:
     rows = []
     for player in (FIRST, SECOND):
         spent = progress.spent(player)
@@ -113,7 +113,7 @@ def _effort(progress: Progress) -> str:
     return table(rows, head=("player", "processor ms per move", "median wall ms", "failed requests", "excused"))
 
 
-def _games(progress: Progress) -> str:
+def _games(progress: SprtProgress) -> str:
     names = progress.test.names
     rows = [
         (

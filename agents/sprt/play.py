@@ -37,7 +37,7 @@ def points(game: Game) -> Fraction:
     return Fraction(first.count(FIRST), len(first))
 
 
-class Progress:
+class SprtProgress:
     """The present result of a test. Blocks count in the order of their numbers, up to the one that decides.
 
     The order in which games end plays no part. So short games don't count before long ones, and the result depends neither on
@@ -154,8 +154,8 @@ def play_sprt(
     per_server: int = 1,
     workers: MakeWorkers = InThreads,
     max_games: int | None = None,
-    on_game: Callable[[Progress], None] | None = None,
-) -> Progress:
+    on_game: Callable[[SprtProgress], None] | None = None,
+) -> SprtProgress:
     """Play until the test decides, the book ends, or `max_games` were played in whole blocks. Games in the store count.
 
     `concurrency` is the number of games at the same time, and `per_server` the number of those with snakes behind one host and
@@ -164,7 +164,7 @@ def play_sprt(
     `SnakeUnreachableError`.
     """
     store.begin(test)
-    progress = Progress(test, store.games())
+    progress = SprtProgress(test, store.games())
     fixtures = _fixtures(test, progress, max_games)
     if progress.verdict is not None:
         return progress
@@ -184,7 +184,7 @@ def play_sprt(
     return progress
 
 
-def _fixtures(test: Sprt, progress: Progress, max_games: int | None) -> Iterator[Fixture]:
+def _fixtures(test: Sprt, progress: SprtProgress, max_games: int | None) -> Iterator[Fixture]:
     for block in count():
         if (test.book and block >= len(test.book)) or (max_games is not None and (block + 1) * test.seats > max_games):
             return

@@ -69,7 +69,7 @@ def run_tournament(options: argparse.Namespace) -> int:
         store.games()  # a damaged file is told before anything else
         print(f"the tournament is kept in {options.store}", file=sys.stderr)
         tell_own_efforts(tournament.effort, tournament.names_and_specs)
-        with _Live(tournament) as live, chosen_workers(options, 1) as (workers, jobs):
+        with _LiveStandings(tournament) as live, chosen_workers(options, 1) as (workers, jobs):
             games = play_tournament(
                 tournament, store, concurrency=jobs, per_server=options.per_server, workers=workers, on_game=live
             )
@@ -131,14 +131,14 @@ def _replay(store: Any, options: argparse.Namespace) -> int:
     return 0
 
 
-class _Live:
+class _LiveStandings:
     """A context manager that shows the standings during the games: redrawn on a terminal, else a line per game on stderr."""
 
     def __init__(self, tournament: Any) -> None:
         self.tournament, self.shown = tournament, 0.0
         self._screen = Redrawn(sys.stderr)
 
-    def __enter__(self) -> _Live:
+    def __enter__(self) -> _LiveStandings:
         self._screen.__enter__()
         return self
 

@@ -60,12 +60,6 @@ class BradleyTerry:
         spread = NormalDist().inv_cdf((1 + confidence) / 2) * np.sqrt(np.diag(self.covariance))
         return np.stack([self.elo - spread, self.elo + spread], axis=1)
 
-    def is_stronger(self, a: int, b: int) -> float:
-        """Return the probability, 0..1, that player a is stronger than player b."""
-        c = self.covariance
-        deviation = np.sqrt(max(c[a, a] + c[b, b] - 2 * c[a, b], 1e-12))
-        return NormalDist().cdf((self.elo[a] - self.elo[b]) / deviation)
-
 
 def bradley_terry(games: Sequence[Game], num_players: int) -> BradleyTerry:
     """Return maximum a-posteriori strengths from all comparisons of two players (Bradley and Terry, Biometrika 39, 1952).

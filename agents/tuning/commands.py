@@ -18,15 +18,14 @@ from agents.sprt.commands import Live as LiveTest
 from agents.sprt.commands import duration
 from agents.sprt.commands import line as sprt_line
 from agents.sprt.page import verdict_in_words, write_page
-from agents.sprt.play import Pace, play_sprt
-from agents.sprt.play import Progress as TestProgress
+from agents.sprt.play import Pace, SprtProgress, play_sprt
 from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
 from agents.tournament.settings import Player
 from agents.tournament.store import Store
 from agents.tournament.workers import InProcesses, InThreads
 from agents.tuning.parameters import Parameter, choose, flat, nested, parameters_of, search_of, table, with_values
-from agents.tuning.play import Progress, movement, play_tuning
+from agents.tuning.play import TuningProgress, movement, play_tuning
 from agents.tuning.regression import regress
 from agents.tuning.settings import Tuning
 from envs.common.command_line import (
@@ -116,7 +115,7 @@ def _play(options: argparse.Namespace) -> int:
     with Store(path, Tuning) as store:
         print(f"the games are kept in {path}", file=sys.stderr)
         tell_own_efforts(tuning.effort, [(tuning.player, tuning.player)])
-        with _Live() as live:
+        with _LiveParameters() as live:
             progress = play_tuning(tuning, store, concurrency=options.jobs or usable_cores(), on_game=live)
     found = progress.to_dict()
     out = _write(options, progress.values, found)
@@ -228,20 +227,20 @@ def _test(tuned: OptionsFile, options: argparse.Namespace) -> Sprt:
     )
 
 
-def _kept_of(progress: TestProgress) -> dict[str, Any]:
+def _kept_of(progress: SprtProgress) -> dict[str, Any]:
     """The figures of a test that the file keeps."""
     told = progress.to_dict()
     return {name: told[name] for name in ("verdict", "games", "score", "elo", "llr", "elo0", "elo1", "snakes", "effort")}
 
 
-def line(progress: Progress) -> str:
+def line(progress: TuningProgress) -> str:
     """Return the present state of a tuning in one line: the parameters, and how far they have moved in units of their c_end."""
     gone = zip(progress.values.items(), movement(progress), strict=True)
     values = " ".join(f"{name}={value:g} ({moved:+.1f} c)" for (name, value), moved in gone)
     return f"pair {progress.pairs} of {progress.tuning.pairs} · games {progress.games} · {values}"
 
 
-class _Live:
+class _LiveParameters:
     """Shows the line while games are played, as a context manager. In a terminal it is drawn anew. Elsewhere it is printed to
     stderr every ten seconds.
     """
@@ -249,14 +248,14 @@ class _Live:
     def __init__(self) -> None:
         self._screen, self._pace, self._told = Redrawn(sys.stderr), Pace(), time.monotonic()
 
-    def __enter__(self) -> _Live:
+    def __enter__(self) -> _LiveParameters:
         self._screen.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._screen.__exit__()
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: TuningProgress) -> None:
         self._pace.tick()
         live = self._screen.live
         if time.monotonic() - self._told < (_BETWEEN_REDRAWS_S if live else _BETWEEN_LINES_S):

@@ -18,10 +18,10 @@ from agents.tournament.store import Store
 from agents.tournament.workers import InThreads
 from agents.tuning.parameters import with_values
 from agents.tuning.settings import Tuning
-from agents.tuning.spsa import Spsa, Trial
+from agents.tuning.spsa import Sides, Spsa
 
 
-class Progress:
+class TuningProgress:
     """The present result of a tuning. It is a function of the settings and the games' results, in whatever order games end."""
 
     def __init__(self, tuning: Tuning, games: Iterable[Game] = ()) -> None:
@@ -51,9 +51,9 @@ class Progress:
         """Return the numbers of the pairs that come next, counted from 0."""
         return range(self.pairs, min(self.pairs + self.tuning.batch, self.tuning.pairs))
 
-    def trial(self, pair: int) -> Trial:
+    def sides(self, pair: int) -> Sides:
         """Return the two sides of a pair of the next batch."""
-        return self.spsa.trial(self.path[-1], pair + 1)
+        return self.spsa.sides(self.path[-1], pair + 1)
 
     def has(self, pair: int, rotation: int) -> bool:
         """Whether this game has been played."""
@@ -99,19 +99,21 @@ def play_tuning(
     store: Store[Tuning],
     *,
     concurrency: int = 1,
-    on_game: Callable[[Progress], None] | None = None,
-) -> Progress:
+    on_game: Callable[[TuningProgress], None] | None = None,
+) -> TuningProgress:
     """Play the games that the store lacks, `concurrency` of them at the same time. Raises what `agents.make` raises."""
     store.begin(tuning)
-    progress = Progress(tuning, store.games())
+    progress = TuningProgress(tuning, store.games())
     while not progress.is_over:
         _play_batch(progress, store, concurrency, on_game)
     return progress
 
 
-def _play_batch(progress: Progress, store: Store[Tuning], concurrency: int, on_game: Callable[[Progress], None] | None) -> None:
+def _play_batch(
+    progress: TuningProgress, store: Store[Tuning], concurrency: int, on_game: Callable[[TuningProgress], None] | None
+) -> None:
     tuning, pairs = progress.tuning, progress.batch()
-    match = _with_sides(tuning, [progress.trial(pair) for pair in pairs])
+    match = _with_sides(tuning, [progress.sides(pair) for pair in pairs])
 
     def keep(game: Game) -> None:
         # In the store the sides of every pair are players 0 and 1.
@@ -134,9 +136,9 @@ def _play_batch(progress: Progress, store: Store[Tuning], concurrency: int, on_g
         play_side_by_side(match, fixtures, keep, places, per_server=1)
 
 
-def _with_sides(tuning: Tuning, trials: list[Trial]) -> Match:
+def _with_sides(tuning: Tuning, pairs: list[Sides]) -> Match:
     """The match of a batch, with the sides of its pairs as players 0 and 1, 2 and 3, …"""
-    sides = [side for trial in trials for side in (trial.plus, trial.minus)]
+    sides = [side for pair in pairs for side in (pair.plus, pair.minus)]
     players = []
     for number, side in enumerate(sides):
         values = {one.name: one.plain(value) for one, value in zip(tuning.parameters, side, strict=True)}
@@ -160,6 +162,6 @@ def _sides(place: int, rotation: int) -> tuple[int, int]:
     return (plus, minus) if rotation == 0 else (minus, plus)
 
 
-def movement(progress: Progress) -> np.ndarray:
+def movement(progress: TuningProgress) -> np.ndarray:
     """Return how far each parameter has moved, float64 (P,), in units of its `c_end`."""
     return (progress.path[-1] - progress.path[0]) / np.array([one.c_end for one in progress.tuning.parameters])

@@ -18,7 +18,7 @@ ALPHA, GAMMA, A_RATIO = 0.602, 0.101, 0.1
 
 
 @dataclass(frozen=True)
-class Trial:
+class Sides:
     """The two sides of a pair of games, float64 (P,) each. Integer parameters have whole values."""
 
     plus: np.ndarray
@@ -47,7 +47,7 @@ class Spsa:
         """Return the gain of this pair's step, float64 (P,). In the last pair this is `r_end` · `c_end`²."""
         return self._r_end * self._c_end**2 * ((self._a_ratio + self.pairs) / (self._a_ratio + pair)) ** ALPHA
 
-    def trial(self, theta: np.ndarray, pair: int) -> Trial:
+    def sides(self, theta: np.ndarray, pair: int) -> Sides:
         """Return the two sides of a pair of games around `theta` (P,).
 
         Integers are rounded up with the probability of their fraction, both sides by one draw, so that the sides differ by as
@@ -55,7 +55,7 @@ class Spsa:
         """
         flips, draw = self._coins(pair)
         sides = [np.clip(theta + sign * self.c(pair) * flips, self._low, self._high) for sign in (1, -1)]
-        return Trial(*(np.where(self._is_integer, np.floor(side + draw), side) for side in sides))
+        return Sides(*(np.where(self._is_integer, np.floor(side + draw), side) for side in sides))
 
     def step(self, theta: np.ndarray, pair: int, result: int) -> np.ndarray:
         """Return `theta` (P,) after a pair in which the plus side won `result` games more than it lost."""

@@ -9,7 +9,7 @@ import numpy as np
 from envs.common.errors import ConfigError, UnknownNameError
 
 
-class Range(NamedTuple):
+class Bounds(NamedTuple):
     """The return of an agent that sees nothing, and the highest possible return."""
 
     blind: float
@@ -17,20 +17,20 @@ class Range(NamedTuple):
 
 
 EASY = {
-    "bigfish": Range(1, 40), "bossfight": Range(0.5, 13), "caveflyer": Range(3.5, 12), "chaser": Range(0.5, 13),
-    "climber": Range(2, 12.6), "coinrun": Range(5, 10), "dodgeball": Range(1.5, 19), "fruitbot": Range(-1.5, 32.4),
-    "heist": Range(3.5, 10), "jumper": Range(1, 10), "leaper": Range(1.5, 10), "maze": Range(5, 10),
-    "miner": Range(1.5, 13), "ninja": Range(3.5, 10), "plunder": Range(4.5, 30), "starpilot": Range(2.5, 64),
+    "bigfish": Bounds(1, 40), "bossfight": Bounds(0.5, 13), "caveflyer": Bounds(3.5, 12), "chaser": Bounds(0.5, 13),
+    "climber": Bounds(2, 12.6), "coinrun": Bounds(5, 10), "dodgeball": Bounds(1.5, 19), "fruitbot": Bounds(-1.5, 32.4),
+    "heist": Bounds(3.5, 10), "jumper": Bounds(1, 10), "leaper": Bounds(1.5, 10), "maze": Bounds(5, 10),
+    "miner": Bounds(1.5, 13), "ninja": Bounds(3.5, 10), "plunder": Bounds(4.5, 30), "starpilot": Bounds(2.5, 64),
 }  # fmt: skip
 """Cobbe et al. 2020, appendix C."""
 HARD = {
-    "bigfish": Range(0, 40), "bossfight": Range(0.5, 13), "caveflyer": Range(2, 13.4), "chaser": Range(0.5, 14.2),
-    "climber": Range(1, 12.6), "coinrun": Range(5, 10), "dodgeball": Range(1.5, 19), "fruitbot": Range(-0.5, 27.2),
-    "heist": Range(2, 10), "jumper": Range(1, 10), "leaper": Range(1.5, 10), "maze": Range(4, 10),
-    "miner": Range(1.5, 20), "ninja": Range(2, 10), "plunder": Range(3, 30), "starpilot": Range(1.5, 35),
+    "bigfish": Bounds(0, 40), "bossfight": Bounds(0.5, 13), "caveflyer": Bounds(2, 13.4), "chaser": Bounds(0.5, 14.2),
+    "climber": Bounds(1, 12.6), "coinrun": Bounds(5, 10), "dodgeball": Bounds(1.5, 19), "fruitbot": Bounds(-0.5, 27.2),
+    "heist": Bounds(2, 10), "jumper": Bounds(1, 10), "leaper": Bounds(1.5, 10), "maze": Bounds(4, 10),
+    "miner": Bounds(1.5, 20), "ninja": Bounds(2, 10), "plunder": Bounds(3, 30), "starpilot": Bounds(1.5, 35),
 }  # fmt: skip
 PRIVATE = {
-    "caterpillar": Range(8.25, 24), "gemjourney": Range(1.1, 16), "hovercraft": Range(0.2, 18), "safezone": Range(0.2, 10),
+    "caterpillar": Bounds(8.25, 24), "gemjourney": Bounds(1.1, 16), "hovercraft": Bounds(0.2, 18), "safezone": Bounds(0.2, 10),
 }  # fmt: skip
 """The competition's own games in easy mode. The library doesn't have them."""
 

@@ -15,7 +15,6 @@ from serve.doctor import CHECK_PREFIX
 Body = dict[str, Any]
 Cells = Sequence[tuple[int, int]]
 
-YOU = "you"
 _NAMES = ("you", "b", "c", "d")
 _BODIES: Sequence[Cells] = (
     [(5, 1), (5, 2), (5, 3), (4, 3)],

@@ -14,7 +14,7 @@ import procsnake
 from agents import bundle, champions
 from agents.card import Card
 from agents.evaluation import play_games
-from agents.export.shrink import crown
+from agents.export.shrink import shrink
 from agents.policy import Policy
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.settings import Settings
@@ -56,9 +56,9 @@ def test_the_list_tells_what_a_card_tells():
         assert card.git_commit[:9] in text
 
 
-def test_crowning_halves_the_files_and_hardly_changes_what_the_policy_says(tmp_path):
+def test_shrinking_halves_the_files_and_hardly_changes_what_the_policy_says(tmp_path):
     source = make_bundle(tmp_path / "large", EgocentricPlanes(rotate=True))
-    small = crown(source, tmp_path / "small", command="train it so")
+    small = shrink(source, tmp_path / "small", command="train it so")
     before, after = Policy.load(source), Policy.load(small)
     assert after.card.command == "train it so"
     size = [sum(file.stat().st_size for file in path.iterdir()) for path in (source, small)]

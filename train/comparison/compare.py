@@ -22,7 +22,7 @@ from agents.pages.figure import save_charts
 from envs.common.command_line import write_whole
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError, UnknownNameError
-from train.comparison.statistics import BAND_NOTE, LAST_SHARE, Estimate, mean, mean_line, ratio, reached
+from train.comparison.statistics import BAND_NOTE, LAST_SHARE, SeedEstimate, mean, mean_line, ratio, reached
 from train.config import Experiment
 from train.runs.folder import BUNDLE, RunError, disk_errors, find_runs
 from train.runs.history import Columns, read_columns
@@ -195,11 +195,11 @@ def rows_of(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     for name, data in found["contenders"].items():
         cells = [f"{name}: {data['title']}"]
         for key in (*CURVES, "agent_steps"):
-            cells.append(Estimate.from_dict(data["mean"][key]).text("{:,.0f}" if key == "agent_steps" else "{:.3g}"))
-            cells.append(Estimate.from_dict(data["ratio"][key]).text() if data["ratio"] else "")
+            cells.append(SeedEstimate.from_dict(data["mean"][key]).text("{:,.0f}" if key == "agent_steps" else "{:.3g}"))
+            cells.append(SeedEstimate.from_dict(data["ratio"][key]).text() if data["ratio"] else "")
         cells += [
-            Estimate.from_dict(data["mean"]["policy_turns"]).text(),
-            Estimate.from_dict(data["mean"]["policy_won"]).text("{:.0%}"),
+            SeedEstimate.from_dict(data["mean"]["policy_turns"]).text(),
+            SeedEstimate.from_dict(data["mean"]["policy_won"]).text("{:.0%}"),
         ]
         rows.append(cells)
     return heads, rows

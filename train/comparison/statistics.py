@@ -24,7 +24,7 @@ _OVER_EPISODES = ("episode_", "mean_")
 
 
 @dataclass(frozen=True)
-class Estimate:
+class SeedEstimate:
     """A figure with its 95 % interval, which is NaN if there is only one seed."""
 
     value: float
@@ -36,7 +36,7 @@ class Estimate:
         return {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, float | None]) -> Estimate:
+    def from_dict(cls, data: Mapping[str, float | None]) -> SeedEstimate:
         """Make an estimate of what `to_dict` returned."""
         return cls(**{name: math.nan if value is None else value for name, value in data.items()})
 
@@ -58,33 +58,33 @@ def reached(columns: Columns, name: str, minutes: float) -> float:
     return float(np.average(values[late], weights=episodes[late])) if late.any() else math.nan
 
 
-def mean(values: Sequence[float]) -> Estimate:
+def mean(values: Sequence[float]) -> SeedEstimate:
     """Return the mean of one figure per seed, with Student's interval."""
     known = np.array(values, np.float64)
     if len(known) < 2:
-        return Estimate(float(known.mean()) if len(known) else math.nan)
+        return SeedEstimate(float(known.mean()) if len(known) else math.nan)
     margin = _quantile(len(known) - 1) * known.std(ddof=1) / math.sqrt(len(known))
-    return Estimate(float(known.mean()), float(known.mean() - margin), float(known.mean() + margin))
+    return SeedEstimate(float(known.mean()), float(known.mean() - margin), float(known.mean() + margin))
 
 
-def ratio(values: Sequence[float], baseline: Sequence[float]) -> Estimate:
+def ratio(values: Sequence[float], baseline: Sequence[float]) -> SeedEstimate:
     """Return the ratio of the geometric means over seeds, with Welch's interval for the difference of logarithms.
 
     It is NaN unless all figures are above 0.
     """
     above, below = np.array(values, np.float64), np.array(baseline, np.float64)
     if not (len(above) and len(below) and (above > 0).all() and (below > 0).all()):
-        return Estimate(math.nan)
+        return SeedEstimate(math.nan)
     logs = [np.log(above), np.log(below)]
     difference = float(logs[0].mean() - logs[1].mean())
     if min(len(above), len(below)) < 2:
-        return Estimate(math.exp(difference))
+        return SeedEstimate(math.exp(difference))
     errors = [part.var(ddof=1) / len(part) for part in logs]
     if not sum(errors):
-        return Estimate(math.exp(difference), math.exp(difference), math.exp(difference))
+        return SeedEstimate(math.exp(difference), math.exp(difference), math.exp(difference))
     freedom = sum(errors) ** 2 / sum(error**2 / (len(part) - 1) for error, part in zip(errors, logs, strict=True))
     margin = _quantile(freedom) * math.sqrt(sum(errors))
-    return Estimate(math.exp(difference), math.exp(difference - margin), math.exp(difference + margin))
+    return SeedEstimate(math.exp(difference), math.exp(difference - margin), math.exp(difference + margin))
 
 
 def mean_line(name: str, runs: Sequence[Columns], metric: str, *, by: str = "minutes", points: int = 60) -> Line:

@@ -112,9 +112,9 @@ def _episode_on_levels(run: Path, experiment: Experiment, world: BatchEnv) -> st
 def _episode(run: Path, experiment: Experiment, world: BatchEnv) -> str:
     """An episode in the world of its training, likeliest actions."""
     from agents.bundle import load
-    from agents.evaluation.episodes import Episode, likeliest
+    from agents.evaluation.episodes import ShownEpisode, likeliest
 
-    episode = Episode(world, likeliest(load(run)), seed=experiment.seed, most_steps=_MAX_STEPS)
+    episode = ShownEpisode(world, likeliest(load(run)), seed=experiment.seed, most_steps=_MAX_STEPS)
     with tempfile.TemporaryDirectory(prefix="procsnake-") as scratch:
         mp4 = write_film(Path(scratch) / "episode.mp4", episode.pictures(), fps=_FPS).read_bytes()
     return film(mp4, str(episode))

@@ -21,7 +21,7 @@ import yaml
 
 from envs.common import own_files
 from envs.common.bounded import parse_json, read_text
-from envs.common.command_line import shell_command
+from envs.common.command_line import replace_whole, shell_command
 from envs.common.errors import ProcsnakeError
 from train.config import Experiment
 from train.runs.manifest import write_manifest
@@ -95,7 +95,7 @@ class RunFolder:
         with disk_errors(path):
             (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
             text = yaml.safe_dump({**experiment.to_dict(), "run": dict(note)}, sort_keys=False)
-            cls._write(path / CONFIG, text)
+            replace_whole(path / CONFIG, text)
         folder = cls(path)
         folder.sign_config()
         return folder
@@ -110,7 +110,7 @@ class RunFolder:
     def sign_config(self) -> None:
         """Sign `config.yaml` as this machine's own (`envs.common.own_files`)."""
         with disk_errors(self.path):
-            self._write(self.path / CONFIG_SIGNATURE, own_files.sign((self.path / CONFIG).read_bytes()))
+            replace_whole(self.path / CONFIG_SIGNATURE, own_files.sign((self.path / CONFIG).read_bytes()))
 
     def has_own_config(self) -> bool:
         """Whether this machine wrote `config.yaml` in its current form."""
@@ -129,7 +129,7 @@ class RunFolder:
             if new:
                 rows = self.curve()
                 self._columns += new
-                self._write(self.path / CURVE, _csv(self._columns, [*rows, row], header=True))
+                replace_whole(self.path / CURVE, _csv(self._columns, [*rows, row], header=True))
                 return
             with open(self.path / CURVE, "ab") as file:
                 file.write(_csv(self._columns, [row], header=False).encode())
@@ -154,7 +154,7 @@ class RunFolder:
         with disk_errors(self.path):
             rows = [row for row in self.curve() if _iteration(row) <= iteration]
             self._columns = list(rows[0]) if rows else []
-            self._write(self.path / CURVE, _csv(self._columns, rows, header=True) if rows else "")
+            replace_whole(self.path / CURVE, _csv(self._columns, rows, header=True) if rows else "")
 
     # Checkpoints.
 
@@ -240,12 +240,6 @@ class RunFolder:
         """Remove what a killed session left half-written."""
         for path in (self.path / CHECKPOINTS).glob(".*"):
             shutil.rmtree(path, ignore_errors=True)
-
-    @staticmethod
-    def _write(path: Path, text: str) -> None:
-        part = path.with_name(f".{path.name}.part")
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
 
 
 def _last(checkpoints: list[Path]) -> Checkpoint | None:

@@ -1,4 +1,4 @@
-"""What an environment needs to continue after a resume: pools of opponents, stages, what is known of novelty.
+"""What a world needs to continue after a resume: pools of opponents, stages, what is known of novelty.
 
 The games themselves begin anew. `BatchEnv` declares `remember`, `progress` and `carry_on`; each layer of a world answers for
 itself, and here all layers are asked.

@@ -1,4 +1,4 @@
-"""Draws a board, or a whole game that plays by itself, as SVG text."""
+"""Draws a game that plays by itself as SVG text."""
 
 from __future__ import annotations
 
@@ -13,18 +13,10 @@ from envs.common.errors import ConfigError
 DEFAULT_CELL = 32
 
 
-def draw_svg(board: Board, *, cell: int = DEFAULT_CELL, panel: bool = False) -> str:
-    """Return an SVG document of a board dict in webhook form (see `envs.battlesnake.render.scene`).
-
-    `cell` is the side of a cell in pixels.
-    """
-    plan = picture(board, panel=panel)
-    return _document(plan, cell, _elements(plan.shapes, cell))
-
-
 def animated_svg(boards: Sequence[Board], *, fps: float = 8.0, cell: int = DEFAULT_CELL, panel: bool = True) -> str:
     """Return an SVG document that shows the boards of a game one after another, for ever, without scripts.
 
+    The boards are dicts in webhook form (see `envs.battlesnake.render.scene`). `cell` is the side of a cell in pixels.
     Raises `ConfigError` if there are no boards, or if `fps` isn't positive.
     """
     if not boards or fps <= 0:

@@ -11,7 +11,7 @@ import envs
 from agents import networks
 from agents.bundle import export
 from agents.evaluation.episodes import (
-    Episode,
+    ShownEpisode,
     WorldScore,
     at_random,
     bundle_of_a_world,
@@ -127,10 +127,10 @@ def test_a_world_that_nothing_registers_says_how_to_register_it(run):
 
 def test_an_episode_tells_what_came_of_it(steps, run):
     bundle = bundle_of_a_world(str(run))
-    episode = Episode(world_of(bundle, num_games=1), likeliest(bundle), seed=0)
+    episode = ShownEpisode(world_of(bundle, num_games=1), likeliest(bundle), seed=0)
     assert len(list(episode.pictures())) == 2
     assert (episode.episode_return, episode.length, episode.ended) == (2.0, 2, True)
-    cut = Episode(world_of(bundle, num_games=1), likeliest(bundle), seed=0, most_steps=1)
+    cut = ShownEpisode(world_of(bundle, num_games=1), likeliest(bundle), seed=0, most_steps=1)
     assert len(list(cut.pictures())) == 1
     assert str(cut) == "return 1 after 1 steps, then it was cut off"
 

@@ -16,7 +16,7 @@ from agents.evaluation.referee import Referee, SnakeUnreachableError
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.render.scene import snake_colors
-from envs.battlesnake.render.svg import draw_svg
+from envs.battlesnake.render.svg import animated_svg
 from envs.battlesnake.state import ALIVE, LEFT, UP, State
 from envs.battlesnake.webhook import NO_LOOK
 from envs.common.errors import ConfigError
@@ -155,7 +155,7 @@ def test_how_snakes_want_to_look_is_told_to_all_and_recorded(tmp_path):
     assert [snake["customizations"] for snake in move["board"]["snakes"]] == [loud, NO_LOOK, NO_LOOK]
     drawn = Recording.read(tmp_path / "game.jsonl").boards()[-1]
     assert snake_colors(drawn)[0] == (255, 136, 0)
-    assert "head evil, tail bolt" in draw_svg(drawn, panel=True)
+    assert "head evil, tail bolt" in animated_svg([drawn])
 
 
 def test_names_are_given_or_the_seats_own():

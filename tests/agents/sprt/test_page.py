@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.sprt.page import verdict_in_words
-from agents.sprt.play import Progress
+from agents.sprt.play import SprtProgress
 from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
 from tests.agents.tournament.made import players, won
@@ -22,5 +22,5 @@ from tests.agents.tournament.made import players, won
 def test_the_verdict_claims_no_more_than_was_tested(elo0, winner, told):
     test = Sprt(players=players("flood", "greedy"), hypotheses=Hypotheses(elo0=elo0, elo1=50))
     games = [won(winner, 1 - winner, round_=block, number=rotation) for block in range(40) for rotation in range(2)]
-    assert verdict_in_words(Progress(test)) == "Undecided: the test needs more games."
-    assert verdict_in_words(Progress(test, games)) == told
+    assert verdict_in_words(SprtProgress(test)) == "Undecided: the test needs more games."
+    assert verdict_in_words(SprtProgress(test, games)) == told

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from agents.sprt.openings import opening
-from agents.sprt.play import Progress, play_sprt, points
+from agents.sprt.play import SprtProgress, play_sprt, points
 from agents.sprt.settings import Opening, Sprt
 from agents.tournament.game import record
 from agents.tournament.settings import Tournament
@@ -103,7 +103,7 @@ def test_the_answer_is_the_same_in_one_go_in_two_and_side_by_side(tmp_path):
 def test_blocks_count_in_their_order_and_no_further_than_the_one_that_decides(tmp_path):
     test = small("flood", "greedy", seed=2)
     progress = play(test, tmp_path / "a.db", concurrency=3)
-    backwards = Progress(test)
+    backwards = SprtProgress(test)
     for one in reversed(progress.games):
         assert backwards.verdict is None
         backwards.add([one])

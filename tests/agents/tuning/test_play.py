@@ -13,7 +13,7 @@ import pytest
 
 from agents.registry import split_options
 from agents.tournament.store import Store
-from agents.tuning.play import Progress
+from agents.tuning.play import TuningProgress
 from agents.tuning.settings import Tuning
 from envs.common.errors import ConfigError
 from tests.agents.sprt.made import num_played
@@ -57,7 +57,7 @@ def test_sides_are_played_in_pairs_from_one_start_with_seats_swapped(tmp_path):
         assert (first.moves[:4] == second.moves[:4]).all()
 
 
-def test_the_sides_that_play_are_those_of_the_trial(tmp_path, monkeypatch):
+def test_the_sides_that_play_are_those_of_the_pair(tmp_path, monkeypatch):
     met = []
 
     def workers(match, count):
@@ -67,23 +67,23 @@ def test_the_sides_that_play_are_those_of_the_trial(tmp_path, monkeypatch):
     monkeypatch.setattr("agents.tuning.play.InThreads", workers)
     with pytest.raises(InterruptedError):
         play(small(), tmp_path / "t.db")
-    progress, match = Progress(small()), met[0]
+    progress, match = TuningProgress(small()), met[0]
     assert match.nodes == 40
     for place in range(4):
-        trial = progress.trial(place)
-        for side, player in zip((trial.plus, trial.minus), match.players[2 * place : 2 * place + 2], strict=True):
+        sides = progress.sides(place)
+        for side, player in zip((sides.plus, sides.minus), match.players[2 * place : 2 * place + 2], strict=True):
             assert split_options(player.spec)[1] == {"weights": {"length": int(side[0])}, "near": int(side[1])}
 
 
 def test_games_won_move_the_parameters_towards_the_side_that_won():
     tuning = small(batch=1, pairs=2)
-    progress = Progress(tuning)
-    trial = progress.trial(0)
+    progress = TuningProgress(tuning)
+    sides = progress.sides(0)
     # Plus wins from both seats.
     progress.add([game((0, 1), (1, 2), round_=0, number=0), game((1, 2), (0, 1), round_=0, number=1)])
     assert progress.pairs == 1
     moved = progress.path[1] - progress.path[0]
-    assert (np.sign(moved) == np.sign(trial.plus - trial.minus)).all()
+    assert (np.sign(moved) == np.sign(sides.plus - sides.minus)).all()
     # A split pair moves nothing.
     progress.add([game((0, 1), (1, 2), round_=1, number=0), game((1, 1), (0, 2), round_=1, number=1)])
     assert (progress.path[2] == progress.path[1]).all()
@@ -93,7 +93,7 @@ def test_games_won_move_the_parameters_towards_the_side_that_won():
 def test_a_batch_steps_only_when_it_is_complete_whatever_ended_first():
     tuning = small(batch=2, pairs=4)
     games = [game((0, 1), (1, 2), round_=pair, number=rotation) for pair in range(4) for rotation in range(2)]
-    forwards, backwards = Progress(tuning, games), Progress(tuning)
+    forwards, backwards = TuningProgress(tuning, games), TuningProgress(tuning)
     for one in reversed(games):
         assert backwards.pairs == 0
         backwards.add([one])

@@ -31,10 +31,10 @@ def test_the_schedule_is_fishtests():
 def test_a_step_is_gain_over_move_times_result_towards_the_better_side():
     spsa = Spsa([parameter("x"), parameter("y", c_end=1, r_end=0.1)], pairs=100, seed=3)
     theta = spsa.start
-    trial = spsa.trial(theta, 7)
-    flips = np.sign(trial.plus - theta)
-    assert np.allclose(np.abs(trial.plus - theta), spsa.c(7))
-    assert np.allclose(trial.plus + trial.minus, 2 * theta)
+    sides = spsa.sides(theta, 7)
+    flips = np.sign(sides.plus - theta)
+    assert np.allclose(np.abs(sides.plus - theta), spsa.c(7))
+    assert np.allclose(sides.plus + sides.minus, 2 * theta)
     for result in (-2, -1, 0, 1, 2):
         expected = theta + spsa.a(7) / spsa.c(7) * result * flips
         assert np.allclose(spsa.step(theta, 7, result), expected)
@@ -42,23 +42,23 @@ def test_a_step_is_gain_over_move_times_result_towards_the_better_side():
 
 def test_coins_are_fair_and_belong_to_the_pair():
     spsa = Spsa([parameter("x"), parameter("y")], pairs=4000, seed=1)
-    flips = np.array([np.sign(spsa.trial(spsa.start, k).plus - spsa.start) for k in range(1, 4001)])
+    flips = np.array([np.sign(spsa.sides(spsa.start, k).plus - spsa.start) for k in range(1, 4001)])
     # Four standard deviations of a fair coin's mean, and of the product of two independent ones.
     assert np.abs(flips.mean(axis=0)).max() < 4 / math.sqrt(4000)
     assert abs((flips[:, 0] * flips[:, 1]).mean()) < 4 / math.sqrt(4000)
     again = Spsa([parameter("x"), parameter("y")], pairs=4000, seed=1)
-    assert (again.trial(again.start, 99).plus == spsa.trial(spsa.start, 99).plus).all()
+    assert (again.sides(again.start, 99).plus == spsa.sides(spsa.start, 99).plus).all()
 
 
 def test_integers_are_rounded_so_that_their_mean_is_the_value():
     start, lower, upper = np.array([50.3]), [], []
     for seed in range(4000):
-        trial = Spsa([parameter(is_integer=True, start=50.3, c_end=0.5)], pairs=1, seed=seed).trial(start, 1)
-        sides = sorted([trial.plus[0], trial.minus[0]])
-        assert sides[0] == np.floor(sides[0])
-        assert sides[1] - sides[0] == 1
-        lower.append(sides[0])
-        upper.append(sides[1])
+        sides = Spsa([parameter(is_integer=True, start=50.3, c_end=0.5)], pairs=1, seed=seed).sides(start, 1)
+        low, high = sorted([sides.plus[0], sides.minus[0]])
+        assert low == np.floor(low)
+        assert high - low == 1
+        lower.append(low)
+        upper.append(high)
     # 50.3 ± 0.5, within four standard deviations of the mean.
     assert np.mean(lower) == pytest.approx(49.8, abs=4 * 0.5 / math.sqrt(4000))
     assert np.mean(upper) == pytest.approx(50.8, abs=4 * 0.5 / math.sqrt(4000))
@@ -68,8 +68,8 @@ def test_nothing_leaves_its_range():
     spsa = Spsa([parameter(start=99, is_integer=True, c_end=20, r_end=1)], pairs=50, seed=2)
     theta = spsa.start
     for k in range(1, 51):
-        trial = spsa.trial(theta, k)
-        assert 0 <= min(trial.plus[0], trial.minus[0]) <= max(trial.plus[0], trial.minus[0]) <= 100
+        sides = spsa.sides(theta, k)
+        assert 0 <= min(sides.plus[0], sides.minus[0]) <= max(sides.plus[0], sides.minus[0]) <= 100
         theta = spsa.step(theta, k, 2)
         assert 0 <= theta[0] <= 100
 
@@ -84,8 +84,8 @@ def test_the_best_point_of_a_noisy_quadratic_is_found():
 
     theta = spsa.start
     for k in range(1, 4001):
-        trial = spsa.trial(theta, k)
-        theta = spsa.step(theta, k, height(trial.plus) - height(trial.minus) + random.normal(0, 0.5))
+        sides = spsa.sides(theta, k)
+        theta = spsa.step(theta, k, height(sides.plus) - height(sides.minus) + random.normal(0, 0.5))
     assert np.abs(theta - best).max() < 2.5
     assert np.abs(spsa.start - best).max() == 30
 
@@ -103,8 +103,8 @@ def test_the_best_point_is_found_by_games_won_and_lost(seed):
 
     theta = spsa.start
     for k in range(1, 6001):
-        trial = spsa.trial(theta, k)
-        chance = 1 / (1 + 10 ** ((elo(trial.minus) - elo(trial.plus)) / 400))
+        sides = spsa.sides(theta, k)
+        chance = 1 / (1 + 10 ** ((elo(sides.minus) - elo(sides.plus)) / 400))
         theta = spsa.step(theta, k, int(2 * (random.random(2) < chance).sum() - 2))
     assert np.abs(theta - best).max() < 9
     # What is left of 425 Elo to gain.

@@ -13,7 +13,7 @@ from envs.battlesnake.render.ansi import draw, draw_board
 from envs.battlesnake.render.geometry import Disc, Group, Stroke, picture
 from envs.battlesnake.render.rgb import paint, rgb_array
 from envs.battlesnake.render.scene import FOOD_COLOR, PALETTE, snake_colors
-from envs.battlesnake.render.svg import animated_svg, draw_svg
+from envs.battlesnake.render.svg import animated_svg
 from envs.common.errors import ConfigError
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -154,7 +154,7 @@ def test_a_head_off_the_board_is_drawn_without_fail():
 
 def test_svg_draws_the_same_shapes():
     """As many elements of each kind as the geometry has shapes, the head where the pixels have it."""
-    root = ElementTree.fromstring(draw_svg(BOARD, cell=CELL))
+    root = ElementTree.fromstring(animated_svg([BOARD], cell=CELL, panel=False))
     plan = picture(BOARD)
     flat = [s for shape in (*plan.backdrop, *plan.shapes) for s in (shape.shapes if isinstance(shape, Group) else [shape])]
     assert len(root.findall(f".//{SVG}circle")) == sum(isinstance(s, Disc) for s in flat)
@@ -166,7 +166,7 @@ def test_svg_draws_the_same_shapes():
 
 def test_svg_escapes_names():
     evil = _snake("<script>alert(1)</script>&", (1, 1))
-    text = draw_svg(_board(evil), panel=True)
+    text = animated_svg([_board(evil)])
     assert "<script" not in text
     ElementTree.fromstring(text)
 

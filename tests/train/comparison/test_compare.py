@@ -10,7 +10,7 @@ import scipy.stats
 
 from envs.common.errors import ConfigError, UnknownNameError
 from train.comparison.compare import CONTENDERS, USUAL, compare, experiment_of
-from train.comparison.statistics import Estimate, bootstrap_interval, mean, mean_line, ratio, reached
+from train.comparison.statistics import SeedEstimate, bootstrap_interval, mean, mean_line, ratio, reached
 
 
 def columns(minutes, episodes, values):
@@ -43,9 +43,9 @@ def test_a_ratio_of_one_seed_has_no_interval_and_of_nothing_no_value():
 
 
 def test_estimates_go_through_json():
-    for estimate in (Estimate(2.0), Estimate(math.nan), Estimate(2.0, 1.0, 3.0)):
+    for estimate in (SeedEstimate(2.0), SeedEstimate(math.nan), SeedEstimate(2.0, 1.0, 3.0)):
         text = json.dumps(estimate.to_dict(), allow_nan=False)
-        assert Estimate.from_dict(json.loads(text)).text() == estimate.text()
+        assert SeedEstimate.from_dict(json.loads(text)).text() == estimate.text()
 
 
 def test_what_was_reached_counts_each_episode_of_the_last_fifth_the_same():
