@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,10 +23,11 @@ class Transition(NamedTuple):
     after: dict[str, Any]
 
 
-def games() -> Iterator[dict[str, Any]]:
-    """All recorded games, as they stand in the file."""
+@cache
+def games() -> tuple[dict[str, Any], ...]:
+    """All recorded games, as they stand in the file. Don't change them: they are read once for all tests of a process."""
     with gzip.open(DATA / "official-games.jsonl.gz", "rt") as lines:
-        yield from map(json.loads, lines)
+        return tuple(map(json.loads, lines))
 
 
 def start_boards(game: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
