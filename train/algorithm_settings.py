@@ -1,17 +1,57 @@
-"""The settings of each algorithm: one dataclass per algorithm, one docstring per field. Values are checked when one is made."""
+"""The algorithms: for each a dataclass of its settings, which also registers its name and its trainer.
+
+Each field has a docstring. Values are checked when the settings are made.
+"""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from envs.common.errors import ConfigError
 from train.schedule import Knots
 
+ALGORITHMS: dict[str, type[AlgorithmSettings]] = {}
+"""The settings' classes, by the name of their algorithm."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class PPOSettings:
+class AlgorithmSettings:
+    """The settings of one algorithm. An experiment has them as a section with the algorithm's name.
+
+    `registered` sets the class variables.
+    """
+
+    algorithm: ClassVar[str] = ""
+    """The algorithm's name."""
+    trainer: ClassVar[str] = ""
+    """The class that trains by these settings, as "module:class" (`train.algorithms`)."""
+    uses_ray: ClassVar[bool] = True
+    """Whether the trainer needs Ray. One that doesn't is a single plain process."""
+
+
+_Settings = TypeVar("_Settings", bound=AlgorithmSettings)
+
+
+def registered(name: str, *, trainer: str, uses_ray: bool = True) -> Callable[[type[_Settings]], type[_Settings]]:
+    """Return a decorator that makes a dataclass the settings of the algorithm `name`.
+
+    `trainer` is "module:class" of a `train.rllib.batched_config.BatchedConfig` or, without Ray, of the algorithm itself.
+    """
+
+    def register(settings: type[_Settings]) -> type[_Settings]:
+        settings.algorithm, settings.trainer, settings.uses_ray = name, trainer, uses_ray
+        ALGORITHMS[name] = settings
+        return settings
+
+    return register
+
+
+@registered("ppo", trainer="train.ppo:PPOConfig")
+@dataclass(frozen=True, kw_only=True)
+class PPOSettings(AlgorithmSettings):
     """Proximal policy optimisation. Names and defaults as CleanRL has them."""
 
     learning_rate: float | Knots = 2.5e-4
@@ -58,23 +98,26 @@ class PPOSettings:
     """Threads of torch where it learns; None: measured now and then (runs then differ in the last digits of sums)."""
 
     def __post_init__(self) -> None:
-        require_schedule(self, "ppo", "learning_rate", 0.0, 1.0)
-        require_schedule(self, "ppo", "ent_coef", 0.0)
-        require(self, "ppo", "num_steps", 1)
-        require(self, "ppo", "num_minibatches", 1)
-        require(self, "ppo", "num_epochs", 1)
-        require(self, "ppo", "num_threads", 1)
-        require(self, "ppo", "lstm_units", 0)
+        require_schedule(self, self.algorithm, "learning_rate", 0.0, 1.0)
+        require_schedule(self, self.algorithm, "ent_coef", 0.0)
+        require(self, self.algorithm, "num_steps", 1)
+        require(self, self.algorithm, "num_minibatches", 1)
+        require(self, self.algorithm, "num_epochs", 1)
+        require(self, self.algorithm, "num_threads", 1)
+        require(self, self.algorithm, "lstm_units", 0)
         if self.lstm_units and self.symmetries:
-            raise ConfigError("ppo.symmetries turns each decision's view at random, which a memory can't follow; set one to 0")
+            raise ConfigError(
+                f"{self.algorithm}.symmetries turns each decision's view at random, which a memory can't follow (lstm_units);"
+                " set one to 0"
+            )
         for name in ("gamma", "gae_lambda"):
-            require(self, "ppo", name, 0.0, 1.0)
+            require(self, self.algorithm, name, 0.0, 1.0)
         for name in ("clip_coef", "vf_coef", "max_grad_norm", "target_kl", "kl_coef", "kl_target"):
-            require(self, "ppo", name, 0.0)
+            require(self, self.algorithm, name, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class QSettings:
+class QSettings(AlgorithmSettings):
     """What DQN and APEX share: Q-learning from prioritised replay."""
 
     learning_rate: float | Knots = 5e-4
@@ -124,22 +167,21 @@ class QSettings:
     num_threads: int | None = None
     """Threads of torch where it learns; None: measured now and then (runs then differ in the last digits of sums)."""
 
-    section = ""
-
     def __post_init__(self) -> None:
-        require_schedule(self, self.section, "learning_rate", 0.0, 1.0)
-        require_schedule(self, self.section, "priority_beta", 0.0, 1.0)
+        require_schedule(self, self.algorithm, "learning_rate", 0.0, 1.0)
+        require_schedule(self, self.algorithm, "priority_beta", 0.0, 1.0)
         counts = ("num_steps", "n_step", "train_batch_size", "replay_capacity", "learning_starts", "num_atoms")
         for name in (*counts, "target_update_freq", "num_threads"):
-            require(self, self.section, name, 1)
+            require(self, self.algorithm, name, 1)
         for name in ("gamma", "priority_alpha", "tau"):
-            require(self, self.section, name, 0.0, 1.0)
+            require(self, self.algorithm, name, 0.0, 1.0)
         for name in ("adam_epsilon", "replay_ratio", "sigma0", "max_grad_norm"):
-            require(self, self.section, name, 0.0)
+            require(self, self.algorithm, name, 0.0)
         if self.v_min >= self.v_max:
-            raise ConfigError(f"{self.section}.v_min is {self.v_min:g}; it must be less than v_max, {self.v_max:g}")
+            raise ConfigError(f"{self.algorithm}.v_min is {self.v_min:g}; it must be less than v_max, {self.v_max:g}")
 
 
+@registered("dqn", trainer="train.dqn:DQNConfig")
 @dataclass(frozen=True, kw_only=True)
 class DQNSettings(QSettings):
     """Deep Q-learning: rollouts and updates take turns."""
@@ -147,13 +189,12 @@ class DQNSettings(QSettings):
     epsilon: float | Knots = field(default_factory=lambda: [[0, 1.0], [50_000, 0.05]])
     """Probability of a random action: a number, or knots [[agent steps, value], …]."""
 
-    section = "dqn"
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_schedule(self, self.section, "epsilon", 0.0, 1.0)
+        require_schedule(self, self.algorithm, "epsilon", 0.0, 1.0)
 
 
+@registered("apex", trainer="train.apex:APEXConfig")
 @dataclass(frozen=True, kw_only=True)
 class APEXSettings(QSettings):
     """Distributed prioritised replay: env runners, replay shards and learner each go their own pace."""
@@ -169,18 +210,17 @@ class APEXSettings(QSettings):
     weight_push_freq: int = 4
     """Updates between two publications of the network to the env runners."""
 
-    section = "apex"
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, self.section, "epsilon_base", 0.0, 1.0)
-        require(self, self.section, "epsilon_exponent", 0.0)
+        require(self, self.algorithm, "epsilon_base", 0.0, 1.0)
+        require(self, self.algorithm, "epsilon_exponent", 0.0)
         for name in ("num_replay_shards", "batches_per_request", "weight_push_freq"):
-            require(self, self.section, name, 1)
+            require(self, self.algorithm, name, 1)
 
 
+@registered("mxnet_dqn", trainer="train.mxnet_dqn:MXNetDQN", uses_ray=False)
 @dataclass(frozen=True, kw_only=True)
-class MXNetDQNSettings:
+class MXNetDQNSettings(AlgorithmSettings):
     """The readable DQN in MXNet. Names and defaults as the SageMaker starter pack has them, where it has them."""
 
     buffer_size: int = 5000
@@ -216,15 +256,16 @@ class MXNetDQNSettings:
 
     def __post_init__(self) -> None:
         for name in ("buffer_size", "update_every", "batch_size", "lr_step", "num_steps"):
-            require(self, "mxnet_dqn", name, 1)
+            require(self, self.algorithm, name, 1)
         for name in ("lr_start", "lr_factor", "gamma", "tau", "eps_start", "eps_end", "eps_decay"):
-            require(self, "mxnet_dqn", name, 0.0, 1.0)
+            require(self, self.algorithm, name, 0.0, 1.0)
         for name in ("target_update_every", "warmup"):
-            require(self, "mxnet_dqn", name, 0)
+            require(self, self.algorithm, name, 0)
 
 
+@registered("imitation", trainer="train.imitation:Imitation", uses_ray=False)
 @dataclass(frozen=True, kw_only=True)
-class ImitationSettings:
+class ImitationSettings(AlgorithmSettings):
     """A network learns what a teacher would play (`train.imitation`)."""
 
     teacher: str = "alphabeta"
@@ -260,12 +301,12 @@ class ImitationSettings:
 
     def __post_init__(self) -> None:
         for name in ("num_steps", "train_batch_size", "replay_capacity", "num_threads"):
-            require(self, "imitation", name, 1)
+            require(self, self.algorithm, name, 1)
         for name in ("learning_rate", "explore", "gamma"):
-            require(self, "imitation", name, 0.0, 1.0)
+            require(self, self.algorithm, name, 0.0, 1.0)
         for name in ("replay_ratio", "vf_coef"):
-            require(self, "imitation", name, 0.0)
-        require_schedule(self, "imitation", "beta", 0.0, 1.0)
+            require(self, self.algorithm, name, 0.0)
+        require_schedule(self, self.algorithm, "beta", 0.0, 1.0)
 
 
 def require_schedule(section: Any, key: str, name: str, least: float, most: float = float("inf")) -> None:

@@ -10,14 +10,10 @@ from train.config import Experiment
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-_PLAIN = {"mxnet_dqn": "train.mxnet_dqn:MXNetDQN", "imitation": "train.imitation:Imitation"}
-_CONFIGS = {"ppo": "train.ppo:PPOConfig", "dqn": "train.dqn:DQNConfig", "apex": "train.apex:APEXConfig"}
-
 
 def algorithm_config(experiment: Experiment) -> AlgorithmConfig:
     """Return RLlib's configuration of a run. Its `build_algo()` makes the algorithm."""
-    module, _, name = _CONFIGS[experiment.algorithm].partition(":")
-    return getattr(import_module(module), name).from_experiment(experiment)
+    return _trainer(experiment).from_experiment(experiment)
 
 
 def build_algorithm(experiment: Experiment) -> Any:
@@ -27,10 +23,14 @@ def build_algorithm(experiment: Experiment) -> Any:
     need a running Ray.
     """
     if not experiment.uses_ray:
-        module, _, name = _PLAIN[experiment.algorithm].partition(":")
-        return getattr(import_module(module), name)(experiment)
+        return _trainer(experiment)(experiment)
     from train.cluster.live import place
 
     config = algorithm_config(experiment)
     place(config)
     return config.build_algo()
+
+
+def _trainer(experiment: Experiment) -> Any:
+    module, _, name = experiment.settings.trainer.partition(":")
+    return getattr(import_module(module), name)

@@ -13,7 +13,15 @@ from typing import Any, Literal
 from envs.common.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError, UnknownNameError
-from train.algorithm_settings import APEXSettings, DQNSettings, ImitationSettings, MXNetDQNSettings, PPOSettings, require
+from train.algorithm_settings import (
+    ALGORITHMS,
+    AlgorithmSettings,
+    APEXSettings,
+    MXNetDQNSettings,
+    PPOSettings,
+    QSettings,
+    require,
+)
 from train.cluster.scale import Local, Scale
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
@@ -134,20 +142,19 @@ class Tune:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """Everything that describes a training run. A key that isn't a field of this class is refused."""
+    """Everything that describes a training run.
+
+    As plain values it is a mapping of this class's fields, with two keys in the place of `settings`: `algorithm`, and a section
+    with that name, e.g. `ppo`. Any other key is refused.
+    """
 
     name: str
     """The experiment's name. The run folder's name begins with it."""
     env: EnvSettings
     budget: Budget
-    algorithm: Literal["ppo", "dqn", "apex", "mxnet_dqn", "imitation"] = "ppo"
-    """The trainer."""
     network: NetworkSettings = field(default_factory=NetworkSettings)
-    ppo: PPOSettings = field(default_factory=PPOSettings)
-    dqn: DQNSettings = field(default_factory=DQNSettings)
-    apex: APEXSettings = field(default_factory=APEXSettings)
-    mxnet_dqn: MXNetDQNSettings = field(default_factory=MXNetDQNSettings)
-    imitation: ImitationSettings = field(default_factory=ImitationSettings)
+    settings: AlgorithmSettings = field(default_factory=PPOSettings)
+    """The settings of the algorithm that trains. Their class says which algorithm it is."""
     seed: int = 0
     """The number from which all random numbers of the run follow."""
     num_env_runners: int = 0
@@ -171,7 +178,7 @@ class Experiment:
         require(self, "", "num_env_runners", 0)
         require(self, "", "num_learners", 0)
         require(self, "", "num_gpus_per_learner", 0)
-        if self.algorithm == "apex" and self.num_env_runners == 0:
+        if isinstance(self.settings, APEXSettings) and self.num_env_runners == 0:
             raise ConfigError("num_env_runners is 0, but apex plays in processes of its own; set it to 1 or more")
         league = self.env.options.get("self_play")
         if self.is_recurrent and isinstance(league, dict) and league.get("past_every", True) is not None:
@@ -188,14 +195,14 @@ class Experiment:
             raise ConfigError(f"name is {self.name!r}; it becomes part of a folder's name, so no slashes and no leading dot")
 
     @property
-    def settings(self) -> PPOSettings | DQNSettings | APEXSettings | MXNetDQNSettings | ImitationSettings:
-        """The settings of the experiment's algorithm."""
-        return getattr(self, self.algorithm)
+    def algorithm(self) -> str:
+        """The name of the algorithm that trains."""
+        return self.settings.algorithm
 
     @property
     def uses_ray(self) -> bool:
         """Whether the algorithm needs Ray. Those that don't are one plain process."""
-        return self.algorithm not in ("mxnet_dqn", "imitation")
+        return self.settings.uses_ray
 
     @property
     def is_recurrent(self) -> bool:
@@ -205,36 +212,53 @@ class Experiment:
     @property
     def policy_network(self) -> NetworkSettings:
         """The network that torch trains and that is exported: `network`, with Q heads if the algorithm needs them."""
-        settings = self.settings
-        if isinstance(settings, ImitationSettings):
-            return self.network
-        if isinstance(settings, PPOSettings):
-            if not self.is_recurrent:
-                return self.network
-            body = {"body": self.network.name, "body_options": self.network.options}
+        settings, body = self.settings, {"body": self.network.name, "body_options": self.network.options}
+        if isinstance(settings, PPOSettings) and settings.lstm_units:
             return NetworkSettings(name="recurrent", options={**body, "units": settings.lstm_units})
         if isinstance(settings, MXNetDQNSettings):
             return NetworkSettings(name="starter-pack", options={"kind": self.network.name, **self.network.options})
-        heads = {name: getattr(settings, name) for name in ("dueling", "num_atoms", "v_min", "v_max", "noisy", "sigma0")}
-        options = {"body": self.network.name, "body_options": self.network.options, **heads}
-        return NetworkSettings(name="q-network", options=options)
+        if isinstance(settings, QSettings):
+            heads = {name: getattr(settings, name) for name in ("dueling", "num_atoms", "v_min", "v_max", "noisy", "sigma0")}
+            return NetworkSettings(name="q-network", options={**body, **heads})
+        return self.network
 
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: Iterable[str] = ()) -> Experiment:
         """Read an experiment of `train/experiments` by name, or any YAML file by path, with "dotted.key=value" overrides.
 
-        Raises `UnknownNameError` for names and keys that don't exist, `ConfigError` for values of the wrong type or range.
+        Raises `UnknownNameError` for names and keys that don't exist, and `ConfigError` for values of the wrong type or range
+        and for overrides of another algorithm than the experiment's.
         """
-        return cls.from_dict(_override(_read(name_or_path), overrides))
+        return cls._overridden(_read(name_or_path), list(overrides))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Experiment:
-        """Make an experiment from plain values. Raises what `load` raises."""
-        return _convert(data, cls, "")
+        """Make an experiment from plain values. Raises `UnknownNameError` or `ConfigError`.
+
+        Sections of other algorithms are checked, and not kept: a file of commit 9be3ed9 or earlier has one for each algorithm.
+        If `algorithm` is missing, it is the one that the only section is for, or ppo if there is no section either.
+        """
+        hints = _hints(cls)
+        del hints["settings"]
+        _check_keys(data, cls, "", [*hints, "algorithm", *ALGORITHMS])
+        values = {name: _convert(value, hints[name], name) for name, value in data.items() if name in hints}
+        return cls(settings=_settings(data), **values)
 
     def override(self, overrides: Iterable[str]) -> Experiment:
         """Return the experiment with other values, in the form that `load` takes. Raises what `load` raises."""
-        return self.from_dict(_override(self.to_dict(), overrides))
+        return self._overridden(self.to_dict(), list(overrides))
+
+    @classmethod
+    def _overridden(cls, data: dict[str, Any], overrides: list[str]) -> Experiment:
+        made = cls.from_dict(_override(data, overrides))
+        for override in overrides:
+            section = override.partition("=")[0].partition(".")[0]
+            if section in ALGORITHMS and section != made.algorithm:
+                raise ConfigError(
+                    f"override {override!r} is for {section}, but the experiment's algorithm is {made.algorithm};"
+                    f" leave it out, or also set algorithm={section}"
+                )
+        return made
 
     def search(self, spaces: Iterable[str]) -> Experiment:
         """Return the experiment with "dotted.key=space" added to `tune.search`. Raises `ConfigError` for any other form."""
@@ -247,8 +271,11 @@ class Experiment:
         return dataclasses.replace(self, tune=dataclasses.replace(self.tune, search={**self.tune.search, **added}))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values from which `from_dict` makes an equal experiment."""
-        return dataclasses.asdict(self)
+        """Return plain values from which `from_dict` makes an equal experiment. Of sections it has the algorithm's own only."""
+        plain: dict[str, Any] = {}
+        for name, value in dataclasses.asdict(self).items():
+            plain |= {"algorithm": self.algorithm, self.algorithm: value} if name == "settings" else {name: value}
+        return plain
 
 
 def list_experiments() -> list[str]:
@@ -359,15 +386,40 @@ def _kind_of(value: Any, sections: Iterable[Any], key: str) -> Any:
     return by_name[value["kind"]]
 
 
+def _settings(data: Mapping[str, Any]) -> AlgorithmSettings:
+    """The settings of the algorithm that an experiment's plain values name. All sections are checked."""
+    sections = {name: _convert_section(data[name], kind, name) for name, kind in ALGORITHMS.items() if name in data}
+    name = data.get("algorithm", next(iter(sections), PPOSettings.algorithm))
+    if name not in ALGORITHMS:
+        raise UnknownNameError("algorithm", str(name), ALGORITHMS)
+    if len(sections) > 1 and "algorithm" not in data:
+        raise ConfigError(
+            f"the experiment has sections for {' and '.join(sections)}, but doesn't say which is to train it; add the key"
+            f" algorithm, e.g. algorithm: {name}"
+        )
+    return sections.get(name) or ALGORITHMS[name]()
+
+
 def _convert_section(value: Any, kind: Any, key: str) -> Any:
+    hints = _hints(kind)
+    _check_keys(value, kind, key, hints)
+    return kind(**{name: _convert(item, hints[name], f"{key}.{name}") for name, item in value.items()})
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    """The types of a dataclass's fields."""
+    hints = typing.get_type_hints(kind)
+    return {f.name: hints[f.name] for f in dataclasses.fields(kind)}
+
+
+def _check_keys(value: Any, kind: Any, key: str, names: Iterable[str]) -> None:
+    """Raise unless `value` is a mapping that has the fields which `kind` must have, and no others than `names`."""
     if not isinstance(value, Mapping):
         raise ConfigError(f"{key or 'the experiment'} is {value!r}, but it must be a mapping of keys to values")
-    hints = typing.get_type_hints(kind)
-    prefix = f"{key}." if key else ""
+    prefix, known = f"{key}." if key else "", list(names)
     for name in value:
-        if name not in hints:
-            raise UnknownNameError("key", f"{prefix}{name}", [f"{prefix}{known}" for known in hints])
+        if name not in known:
+            raise UnknownNameError("key", f"{prefix}{name}", [f"{prefix}{one}" for one in known])
     for f in dataclasses.fields(kind):
         if f.name not in value and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
             raise ConfigError(f"the key {prefix}{f.name} is missing")
-    return kind(**{name: _convert(item, hints[name], f"{prefix}{name}") for name, item in value.items()})

@@ -74,7 +74,8 @@ class DQNConfig(BatchedConfig):
     @classmethod
     def from_experiment(cls, experiment: Experiment) -> DQNConfig:
         """Return the configuration of a run."""
-        config, settings = cls(), getattr(experiment, cls.settings_class.section)
+        config, settings = cls(), experiment.settings
+        assert isinstance(settings, QSettings)
         configure(config, experiment, settings, runner_class=cls.runner_class, module_class=QModule, learner_class=DQNLearner)
         config._take(settings)
         return config

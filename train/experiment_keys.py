@@ -8,14 +8,13 @@ import inspect
 import textwrap
 import types
 import typing
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from train.algorithm_settings import ALGORITHMS, AlgorithmSettings
 from train.config import Experiment, experiment_text
 from train.option_keys import network_options, value_of, world_options
-
-_ALGORITHMS = ("ppo", "dqn", "apex", "mxnet_dqn", "imitation")
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ def keys(experiment: Experiment) -> list[Key]:
         "network.options": (experiment.network.options, network_options(experiment.network.name)),
     }
     found: list[Key] = []
-    for key in _keys_of(Experiment, experiment, "", skip=set(_ALGORITHMS) - {experiment.algorithm}):
+    for key in _keys_of(Experiment, experiment, ""):
         given, known = options.get(key.key, ({}, []))
         found += [Key(f"{key.key}.{one.name}", one.default, value_of(given, one), one.meaning) for one in known] or [key]
     return found
@@ -70,12 +69,15 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, 110, initial_indent="    ", subsequent_indent="    ")
 
 
-def _keys_of(kind: type, section: Any, prefix: str, skip: Set[str] = frozenset()) -> Iterator[Key]:
+def _keys_of(kind: type, section: Any, prefix: str) -> Iterator[Key]:
     hints, meanings = typing.get_type_hints(kind), field_docstrings(kind)
     for field in dataclasses.fields(kind):
-        if field.name in skip:
-            continue
         value, key = getattr(section, field.name, None), f"{prefix}{field.name}"
+        if isinstance(value, AlgorithmSettings):
+            meaning = f"The algorithm that trains: {', '.join(ALGORITHMS)}. The section with its name has its settings."
+            yield Key("algorithm", _default(field).algorithm, value.algorithm, meaning)
+            yield from _keys_of(type(value), value, f"{value.algorithm}.")
+            continue
         inner = _sections(hints[field.name])
         if not inner:
             yield Key(key, _default(field), value, meanings.get(field.name, ""))

@@ -71,8 +71,8 @@ class PPOConfig(BatchedConfig, RLlibPPOConfig):
     @classmethod
     def from_experiment(cls, experiment: Experiment) -> PPOConfig:
         """Return the configuration of a run."""
-        settings = experiment.ppo
-        config = cls()
+        config, settings = cls(), experiment.settings
+        assert isinstance(settings, PPOSettings)
         classes = (RecurrentRunner, RecurrentModule) if settings.lstm_units else (BatchEnvRunner, NetworkModule)
         configure(config, experiment, settings, runner_class=classes[0], module_class=classes[1], learner_class=PPOLearner)
         config.training(

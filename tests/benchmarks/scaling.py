@@ -112,7 +112,7 @@ def measure_ppo(runs: int) -> Constants:
             bytes_a_decision=size,
             unpacked_a_second=unpacked,
             learned_a_second=learned,
-            uses=chosen.ppo.num_epochs,
+            uses=chosen.settings.num_epochs,
             weight_bytes=_weight_bytes(learners),
             decisions_a_fetch=fragments[0].agent_steps(),
             remembered_a_second=math.inf,
@@ -121,8 +121,8 @@ def measure_ppo(runs: int) -> Constants:
 
 def measure_apex(runs: int) -> Constants:
     """APEX, by DQN in one process with APEX's settings: rollouts go to shards, batches of them to the learner."""
-    settings = asdict(experiment("battlesnake-apex").apex)
-    kept = {name: value for name, value in settings.items() if name in asdict(experiment("battlesnake-dqn").dqn)}
+    settings = asdict(experiment("battlesnake-apex").settings)
+    kept = {name: value for name, value in settings.items() if name in asdict(experiment("battlesnake-dqn").settings)}
     chosen = Experiment.from_dict(
         {**experiment("battlesnake-apex").to_dict(), "algorithm": "dqn", "num_env_runners": 0, "dqn": {**kept, "epsilon": 0.1}}
     )
@@ -136,21 +136,21 @@ def measure_apex(runs: int) -> Constants:
             return rollouts[0].agent_steps()
 
         # A start is known only when the steps after it are.
-        for _ in range(2 * chosen.dqn.n_step):
+        for _ in range(2 * chosen.settings.n_step):
             play()
             memory.add(rollouts[0])
 
         def remember() -> int:
             taken = 0
-            while taken < chosen.dqn.train_batch_size:
+            while taken < chosen.settings.train_batch_size:
                 memory.add(rollouts[0])
                 taken += rollouts[0].agent_steps()
-            for _ in range(max(1, round(chosen.dqn.replay_ratio * taken / chosen.dqn.train_batch_size))):
-                memory.sample(chosen.dqn.train_batch_size, beta=0.4)
+            for _ in range(max(1, round(chosen.settings.replay_ratio * taken / chosen.settings.train_batch_size))):
+                memory.sample(chosen.settings.train_batch_size, beta=0.4)
             return taken
 
         def learn() -> int:
-            return len(algorithm._learn(memory.sample(chosen.dqn.train_batch_size, beta=0.4), 0))
+            return len(algorithm._learn(memory.sample(chosen.settings.train_batch_size, beta=0.4), 0))
 
         played, remembered = per_cpu_second(play, runs), per_cpu_second(remember, runs)
         learned = per_cpu_second(learn, runs)
@@ -160,7 +160,7 @@ def measure_apex(runs: int) -> Constants:
             bytes_a_decision=size,
             unpacked_a_second=unpacked,
             learned_a_second=learned,
-            uses=chosen.dqn.replay_ratio,
+            uses=chosen.settings.replay_ratio,
             weight_bytes=_weight_bytes(algorithm.learner_group),
             decisions_a_fetch=rollouts[0].agent_steps(),
             remembered_a_second=remembered,
@@ -196,7 +196,7 @@ def measure_workers(name: str, workers: int, seconds: float) -> dict[str, float]
         def updates(iterations: int) -> float:
             if algorithm_name == "apex":
                 return algorithm._updates
-            return iterations * chosen.ppo.num_epochs * chosen.ppo.num_minibatches
+            return iterations * chosen.settings.num_epochs * chosen.settings.num_minibatches
 
         iterations, limit = 0, time.monotonic() + 60
         while (iterations < 2 or updates(iterations) == 0) and time.monotonic() < limit:

@@ -114,15 +114,9 @@ def test_the_trainer_learns_once_it_is_registered(tmp_path):
         shutil.copytree(REPOSITORY / floor, tree / floor, ignore=shutil.ignore_patterns("__pycache__", "*.nb?"))
     shutil.copy(REPOSITORY / "procsnake.py", tree)
     (tree / "train" / "a2c.py").write_text(FILES["train/a2c.py"])
-    config, algorithms, own = (tree / "train" / name for name in ("config.py", "algorithms.py", "algorithm_settings.py"))
+    own = tree / "train" / "algorithm_settings.py"
     queries = "\n\n@dataclass(frozen=True, kw_only=True)\nclass QSettings"
     edit(own, queries, f"\n\n{FILES['settings']}{queries}")
-    edit(config, "import APEXSettings, ", "import A2CSettings, APEXSettings, ")
-    edit(config, 'Literal["ppo", ', 'Literal["ppo", "a2c", ')
-    edit(
-        config, "    dqn: DQNSettings = ", "    a2c: A2CSettings = field(default_factory=A2CSettings)\n    dqn: DQNSettings = "
-    )
-    edit(algorithms, '_CONFIGS = {"ppo"', '_CONFIGS = {"a2c": "train.a2c:A2CConfig", "ppo"')
     write(tmp_path, "my_world.py", "corridor.yaml")
     settings = [
         "algorithm=a2c",

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import yaml
 
 from envs.common.errors import ConfigError, UnknownNameError
+from train.algorithm_settings import ALGORITHMS, DQNSettings, PPOSettings
 from train.config import Experiment, list_experiments
 
 MINIMAL = {"name": "x", "env": {"name": "identity"}, "budget": {"total_agent_steps": 10}}
@@ -26,10 +29,10 @@ def test_overrides_are_converted_to_the_type_of_their_key():
             "budget.max_minutes=2",
         ],
     )
-    assert experiment.ppo.learning_rate == 3e-4
-    assert experiment.ppo.num_steps == 100
-    assert isinstance(experiment.ppo.num_steps, int)
-    assert experiment.ppo.target_kl is None
+    assert experiment.settings.learning_rate == 3e-4
+    assert experiment.settings.num_steps == 100
+    assert isinstance(experiment.settings.num_steps, int)
+    assert experiment.settings.target_kl is None
     assert experiment.env.options["num_games"] == 8
     assert experiment.budget.max_minutes == 2.0
 
@@ -84,9 +87,44 @@ def test_a_section_that_a_run_left_empty_can_be_filled(tmp_path):
 
 
 def test_a_schedule_is_a_number_or_knots():
-    knots = Experiment.load("battlesnake-ppo", ["ppo.learning_rate=[[0, 1e-3], [1e6, 0]]"]).ppo.learning_rate
+    knots = Experiment.load("battlesnake-ppo", ["ppo.learning_rate=[[0, 1e-3], [1e6, 0]]"]).settings.learning_rate
     assert knots == [[0.0, 1e-3], [1e6, 0.0]]
-    assert Experiment.load("battlesnake-ppo", ["ppo.ent_coef=1e-2"]).ppo.ent_coef == 0.01
+    assert Experiment.load("battlesnake-ppo", ["ppo.ent_coef=1e-2"]).settings.ent_coef == 0.01
+
+
+def test_an_experiment_keeps_the_section_of_its_own_algorithm_only():
+    every = {name: dataclasses.asdict(settings()) for name, settings in ALGORITHMS.items()}
+    old = {**MINIMAL, "algorithm": "dqn", **every, "dqn": {**every["dqn"], "gamma": 0.5}}
+    experiment = Experiment.from_dict(old)
+    assert (experiment.algorithm, experiment.settings.gamma) == ("dqn", 0.5)
+    assert set(experiment.to_dict()) & {"settings", "algorithm", *ALGORITHMS} == {"algorithm", "dqn"}
+
+
+def test_sections_of_other_algorithms_are_checked():
+    with pytest.raises(ConfigError, match=r"apex\.gamma is 2"):
+        Experiment.from_dict({**MINIMAL, "algorithm": "dqn", "apex": {"gamma": 2}})
+
+
+def test_the_only_section_says_which_algorithm_trains():
+    assert Experiment.from_dict(MINIMAL).settings == PPOSettings()
+    assert Experiment.from_dict({**MINIMAL, "dqn": {"gamma": 0.5}}).settings == DQNSettings(gamma=0.5)
+    with pytest.raises(ConfigError, match=r"sections for ppo and dqn.* add the key algorithm"):
+        Experiment.from_dict({**MINIMAL, "dqn": {}, "ppo": {}})
+
+
+def test_overrides_of_another_algorithm_are_refused():
+    with pytest.raises(ConfigError, match=r"'dqn\.gamma=0\.5' is for dqn, but the experiment's algorithm is ppo"):
+        Experiment.load("battlesnake-ppo", ["dqn.gamma=0.5"])
+    chosen = Experiment.load("battlesnake-ppo", ["dqn.gamma=0.5", "algorithm=dqn"])
+    assert chosen.settings == DQNSettings(gamma=0.5)
+    with pytest.raises(ConfigError, match=r"ppo\.gamma"):
+        chosen.override(["ppo.gamma=0.5"])
+
+
+@pytest.mark.parametrize("key", ["settings", "dqn.algorithm", "dqn.trainer", "dqn.uses_ray"])
+def test_what_the_code_adds_is_no_key(key):
+    with pytest.raises(UnknownNameError, match=key):
+        Experiment.load("battlesnake-dqn", [f"{key}=x"])
 
 
 def test_a_run_without_an_end_is_refused():

@@ -38,7 +38,8 @@ def test_values_are_the_experiments_and_defaults_the_dataclass(capsys):
     told = {key["key"]: key for key in json.loads(capsys.readouterr().out)}
     assert (told["ppo.gamma"]["value"], told["ppo.gamma"]["default"]) == (0.5, 0.99)
     assert told["ppo.gamma"]["meaning"] == "Discount factor, 0..1."
-    assert not [key for key in told if key.startswith("dqn.")]
+    assert (told["algorithm"]["value"], told["algorithm"]["default"]) == ("ppo", "ppo")
+    assert not [key for key in told if key.startswith(("dqn.", "settings"))]
 
 
 def test_the_list_says_what_each_is(capsys):

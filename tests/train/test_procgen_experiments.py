@@ -40,7 +40,7 @@ def test_the_competitions_tracks_keep_its_rules(name: str, levels: str) -> None:
 
 
 def test_lars_learning_rate_hits_its_knots() -> None:
-    schedule = Experiment.load("procgen-ppo-lars").ppo.learning_rate
+    schedule = Experiment.load("procgen-ppo-lars").settings.learning_rate
     at = {0: 1e-4, 0.5e6: 8e-4, 1e6: 1e-4, 2e6: 5e-4, 3e6: 5e-5, 4e6: 2e-4, 8e6: 3e-5}
     for steps, rate in at.items():
         assert value_at(schedule, steps) == pytest.approx(rate)
@@ -52,7 +52,7 @@ def test_the_populations_ranges_hold_its_first_values() -> None:
     experiment = Experiment.load("procgen-pbt")
     assert experiment.tune.scheduler == "pbt"
     for key, space in experiment.tune.search.items():
-        value = getattr(experiment.ppo, key.removeprefix("ppo."))
+        value = getattr(experiment.settings, key.removeprefix("ppo."))
         assert parse_space(key, space).nearest(value) == pytest.approx(value)
 
 

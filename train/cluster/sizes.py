@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
-from train.algorithm_settings import APEXSettings, MXNetDQNSettings, PPOSettings
+from train.algorithm_settings import APEXSettings, PPOSettings, QSettings
 from train.cluster.scale import Heterogeneous, Homogeneous, Local, Single
 from train.config import Experiment
 
@@ -32,13 +32,13 @@ def sized(experiment: Experiment) -> Experiment:
 
 def with_workers(experiment: Experiment, workers: int, **learners: int) -> Experiment:
     """Return the experiment with so many env runners. `learners` are its fields about learners, if they change, too."""
-    settings: Any = experiment.settings
+    settings = experiment.settings
     changed: dict[str, Any] = {"num_env_runners": workers, **learners}
     if isinstance(settings, PPOSettings):
         changed |= _same_batch(experiment, settings, workers)
     elif isinstance(settings, APEXSettings):
         shards = max(settings.num_replay_shards, math.ceil(workers / _RUNNERS_A_SHARD))
-        changed["apex"] = dataclasses.replace(settings, num_replay_shards=shards)
+        changed["settings"] = dataclasses.replace(settings, num_replay_shards=shards)
     return dataclasses.replace(experiment, **changed)
 
 
@@ -52,7 +52,7 @@ def _same_batch(experiment: Experiment, settings: PPOSettings, workers: int) -> 
         env = dataclasses.replace(env, options={**env.options, "num_games": fewer})
         games = fewer
     minibatches = max(1, round(settings.num_minibatches * workers * steps * games / batch))
-    return {"env": env, "ppo": dataclasses.replace(settings, num_steps=steps, num_minibatches=minibatches)}
+    return {"env": env, "settings": dataclasses.replace(settings, num_steps=steps, num_minibatches=minibatches)}
 
 
 def _learners(scale: Single | Homogeneous | Heterogeneous) -> tuple[int, int]:
@@ -89,6 +89,8 @@ def explain(experiment: Experiment) -> str:
 
 def _lines(before: Experiment, after: Experiment, reason: str) -> list[tuple[str, str]]:
     scale: Any = before.scale
+    # Other algorithms than these two families use no Ray, and so no cluster.
+    assert isinstance(after.settings, PPOSettings | QSettings)
     lines = [("scale", _describe(scale)), ("env runners", f"{after.num_env_runners} = {reason}")]
     gpus = f", with {after.num_gpus_per_learner} GPU each" if after.num_gpus_per_learner else " on the CPU"
     learners = after.num_learners or "the main process"
@@ -118,10 +120,15 @@ def _describe(scale: Any) -> str:
 def _batch(before: Experiment, after: Experiment) -> str:
     settings = after.settings
     if isinstance(settings, PPOSettings):
-        old, new = (
-            max(1, one.num_env_runners) * one.ppo.num_steps * one.env.options.get("num_games", 1) for one in (before, after)
+        return (
+            f"{_rollout(after)} game steps an update (tuned for: {_rollout(before)}) in {settings.num_minibatches} minibatches"
         )
-        return f"{new} game steps an update (tuned for: {old}) in {settings.num_minibatches} minibatches"
-    assert not isinstance(settings, MXNetDQNSettings)  # it uses no Ray, and so no cluster
+    assert isinstance(settings, QSettings)
     source = f" from {settings.num_replay_shards} shard(s) of replay" if isinstance(settings, APEXSettings) else ""
     return f"{settings.train_batch_size} decisions an update{source}; each is learned from {settings.replay_ratio:g} times"
+
+
+def _rollout(experiment: Experiment) -> int:
+    """Game steps that all env runners play between two updates."""
+    assert isinstance(experiment.settings, PPOSettings | QSettings)
+    return max(1, experiment.num_env_runners) * experiment.settings.num_steps * experiment.env.options.get("num_games", 1)

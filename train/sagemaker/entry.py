@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
 
 def plan(container: Container) -> Launch:
     """Return this machine's part, by the files that SageMaker put into the container. Raises `ProcsnakeError` for bad files."""
-    meeting = Task.from_hyperparameters(container.hyperparameters()).meeting
+    meeting = Task.from_hyperparameters(container.hyperparameters(), container.code).meeting
     config = container.resource_config()
     patience: dict[str, Any] = {name: float(os.environ[key]) for name, key in _PATIENCE.items() if key in os.environ}
     return Launch(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from envs.common.errors import ConfigError
+from train.config import Experiment
 from train.sagemaker.original_names import translate
 
 EXPERIMENT = "experiment"
@@ -96,7 +98,7 @@ class Task:
     """What a job is to do."""
 
     experiment: str
-    """The experiment's name, or its file."""
+    """The experiment's name, or the path of its file."""
     overrides: list[str]
     """The overrides, for `Experiment.load`."""
     meeting: Meeting | None
@@ -104,16 +106,21 @@ class Task:
     """Lines on names of the original kits that mean nothing here, and why."""
 
     @classmethod
-    def from_hyperparameters(cls, hyperparameters: Mapping[str, str]) -> Task:
+    def from_hyperparameters(cls, hyperparameters: Mapping[str, str], code: Path | None = None) -> Task:
         """Read what `encode_overrides`, the SDKs or the original kits' estimators send.
 
-        Raises `UnknownNameError` for `rl.…` names that the kits didn't have, `ConfigError` for values they can't have.
+        `code` is the folder with the source that the job carries. The experiment may be a file in it.
+
+        Raises `UnknownNameError` for `rl.…` names that the kits didn't have, `ConfigError` for values they can't have, and what
+        `Experiment.load` raises if they depend on the experiment's algorithm.
         """
         values = {name: decode(text) for name, text in hyperparameters.items()}
         meeting = Meeting.from_hyperparameters(values)
         values = {name: value for name, value in values.items() if not name.startswith(("sagemaker_", "_tuning"))}
         experiment = str(values.pop(EXPERIMENT, ""))
-        values, notes = translate(values)
         if not experiment:
             raise ConfigError("no hyperparameter names the experiment; give one, e.g. experiment=battlesnake-ppo")
+        if code and (code / experiment).is_file():
+            experiment = str(code / experiment)
+        values, notes = translate(values, lambda: Experiment.load(experiment).algorithm)
         return cls(experiment, [f"{key}={json.dumps(value)}" for key, value in values.items()], meeting, notes)

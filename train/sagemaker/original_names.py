@@ -6,7 +6,7 @@ silently.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from envs.common.errors import ConfigError, UnknownNameError
@@ -77,21 +77,24 @@ _UNUSED = {
 _ALGORITHMS = {"PPO": "ppo", "DQN": "dqn", "APEX": "apex"}
 
 
-def translate(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def translate(values: Mapping[str, Any], algorithm_of_experiment: Callable[[], str]) -> tuple[dict[str, Any], list[str]]:
     """Return (overrides, notes on what isn't used) for decoded hyperparameters. Names that aren't the kits' stay as they are.
 
+    `algorithm_of_experiment` is asked if the kits' names are used and no hyperparameter says which algorithm they are for.
     Raises `UnknownNameError` for `rl.…` names that the kits didn't have either.
     """
     theirs = {name.removeprefix(_ROOT): value for name, value in values.items() if name.startswith("rl.")}
     ours = {name: value for name, value in values.items() if not name.startswith("rl.")}
-    algorithm = _algorithm(theirs.pop("run", None), ours)
-    overrides, notes = dict(ours), []
-    if algorithm:
-        overrides["algorithm"] = algorithm
+    overrides, notes = dict(ours), list[str]()
+    if not theirs:
+        return overrides, notes
+    if "run" in theirs:
+        overrides["algorithm"] = _algorithm(theirs.pop("run"))
+    algorithm = overrides.get("algorithm") or algorithm_of_experiment()
     if levels := _levels(theirs):
         overrides["env.options.levels"] = levels
     batch = (theirs.pop("config.train_batch_size", None), theirs.pop("config.sgd_minibatch_size", None))
-    if algorithm in ("dqn", "apex") and batch[0] is not None:
+    if algorithm != "ppo" and batch[0] is not None:
         theirs["config.train_batch_size"] = batch[0]
     elif batch[0] and batch[1]:
         overrides["ppo.num_minibatches"] = max(1, round(_number(batch[0]) / _number(batch[1])))
@@ -101,13 +104,11 @@ def translate(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         if (reason := _reason_not_used(name)) is not None:
             notes.append(f"{_ROOT}{name} is not used: {reason}")
         else:
-            overrides |= _translated(name, value, algorithm or "ppo")
+            overrides |= _translated(name, value, algorithm)
     return overrides, notes
 
 
-def _algorithm(run: Any, ours: Mapping[str, Any]) -> str | None:
-    if run is None:
-        return ours.get("algorithm")
+def _algorithm(run: Any) -> str:
     if run not in _ALGORITHMS:
         raise UnknownNameError(f"{_ROOT}run", str(run), _ALGORITHMS)
     return _ALGORITHMS[run]

@@ -29,12 +29,12 @@ def main() -> int:
     """Train, or continue. Returns 0 for a finished run, and 130 for one that was stopped and saved."""
     container = Container.here()
     try:
-        task = Task.from_hyperparameters(container.hyperparameters())
+        task = Task.from_hyperparameters(container.hyperparameters(), container.code)
         for note in task.notes:
             print(f"note: {note}", flush=True)
         run = found_run(container.checkpoints)
         result = train(
-            None if run else Experiment.load(_source(task, container), task.overrides),
+            None if run else Experiment.load(task.experiment, task.overrides),
             runs_dir=container.checkpoints,
             resume=run,
             cluster=os.environ["RAY_ADDRESS"],
@@ -64,12 +64,6 @@ def found_run(checkpoints: Path) -> Path | None:
             shutil.rmtree(checkpoint)
     forget_lock(runs[-1])
     return runs[-1]
-
-
-def _source(task: Task, container: Container) -> str | Path:
-    """The file that the job carries, or a built-in experiment."""
-    carried = container.code / task.experiment
-    return carried if carried.is_file() else task.experiment
 
 
 def _print_metrics(row: dict[str, Any]) -> None:

@@ -73,7 +73,7 @@ def test_sizing_twice_is_sizing_once_and_survives_the_run_folder(name, instances
 
 
 def batch(experiment: Experiment) -> int:
-    return max(1, experiment.num_env_runners) * experiment.ppo.num_steps * experiment.env.options["num_games"]
+    return max(1, experiment.num_env_runners) * experiment.settings.num_steps * experiment.env.options["num_games"]
 
 
 def test_ppo_keeps_its_batch_as_long_as_it_can_and_the_size_of_a_minibatch_always():
@@ -83,15 +83,15 @@ def test_ppo_keeps_its_batch_as_long_as_it_can_and_the_size_of_a_minibatch_alway
         after = sized(load("procgen-ppo", instances))
         assert batch(before) <= batch(after) < 1.02 * batch(before)
     grown = sized(load("procgen-ppo", "ml.g5.2xlarge+4*ml.c5.9xlarge"))
-    assert (grown.ppo.num_steps, grown.env.options["num_games"]) == (16, 16)
+    assert (grown.settings.num_steps, grown.env.options["num_games"]) == (16, 16)
     assert batch(grown) == 144 * 16 * 16
-    assert batch(grown) / grown.ppo.num_minibatches == pytest.approx(16384 / 8, rel=0.05)
+    assert batch(grown) / grown.settings.num_minibatches == pytest.approx(16384 / 8, rel=0.05)
 
 
 def test_learning_from_replay_keeps_its_batches_and_gets_more_shards():
     before, after = Experiment.load("battlesnake-apex"), sized(load("battlesnake-apex", "ml.g5.2xlarge+4*ml.c5.9xlarge"))
-    assert after.apex.train_batch_size == before.apex.train_batch_size
-    assert (before.apex.num_replay_shards, after.apex.num_replay_shards) == (1, 144 // 16)
+    assert after.settings.train_batch_size == before.settings.train_batch_size
+    assert (before.settings.num_replay_shards, after.settings.num_replay_shards) == (1, 144 // 16)
 
 
 def test_the_explanation_shows_the_sum():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from train.sagemaker.hyperparameters import Meeting, Task, decode, encode, encod
 
 MEETING = {"experiment": "x", "rl_cluster_type": "primary", "rl_num_instances_secondary": "1", "s3_bucket": "b",
            "s3_prefix": "p", "aws_region": "r"}  # fmt: skip
+NAMED = {"experiment": "battlesnake-ppo"}
 OVERRIDES = [
     "ppo.learning_rate=3e-4", "ppo.anneal_lr=false", "env.options.num_games=32", "seed=7", "name='123'",
     "env.options.rewards=win", "ppo.target_kl=null",
@@ -52,7 +54,7 @@ def test_each_sdk_is_understood(quoted):
     sent |= {"sagemaker_region": '"eu-west-1"', "sagemaker_program": "x.py"}
     task = Task.from_hyperparameters(sent)
     experiment = Experiment.load(task.experiment, task.overrides)
-    assert (experiment.dqn.gamma, experiment.dqn.noisy, experiment.env.options["rewards"]) == (0.9, True, "win")
+    assert (experiment.settings.gamma, experiment.settings.noisy, experiment.env.options["rewards"]) == (0.9, True, "win")
 
 
 def kit(**values) -> dict[str, str]:
@@ -84,7 +86,7 @@ def test_the_procgen_kits_baseline_means_what_it_meant():
     )
     assert (experiment.num_env_runners, experiment.env.options["num_games"]) == (6, 12)
     assert Levels.parse(experiment.env.options["levels"]) == Levels(start=0, num=200)
-    ppo = experiment.ppo
+    ppo = experiment.settings
     assert (ppo.gamma, ppo.gae_lambda, ppo.learning_rate, ppo.num_epochs, ppo.num_minibatches) == (0.999, 0.95, 5e-4, 3, 8)
     assert (ppo.num_steps, ppo.clip_coef, ppo.vf_coef, ppo.ent_coef, ppo.max_grad_norm) == (140, 0.2, 0.5, 0.01, 0.2)
     assert (ppo.kl_coef, ppo.kl_target) == (0.0, 0.01)
@@ -108,6 +110,19 @@ def test_the_names_of_learning_from_replay(run, algorithm):
     assert settings.priority_alpha == 0.5
 
 
+def test_the_names_are_for_the_experiments_own_algorithm_if_no_run_is_named():
+    sent = {"experiment": "battlesnake-dqn", "rl.training.config.gamma": "0.9", "rl.training.config.train_batch_size": "64"}
+    task = Task.from_hyperparameters(sent)
+    settings = Experiment.load(task.experiment, task.overrides).settings
+    assert (settings.algorithm, settings.gamma, settings.train_batch_size) == ("dqn", 0.9, 64)
+
+
+def test_the_experiment_may_be_a_file_that_the_job_carries(tmp_path):
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(Experiment.load("battlesnake-dqn").to_dict()))
+    task = Task.from_hyperparameters({"experiment": "mine.yaml", "rl.training.config.gamma": "0.9"}, tmp_path)
+    assert Experiment.load(task.experiment, task.overrides).settings.gamma == 0.9
+
+
 def test_the_two_jobs_know_each_other_by_the_kits_names():
     meeting = Meeting(True, 2, "bucket", "runs/1", "eu-west-1")
     sent = {"experiment": "x", **{name: encode(value) for name, value in meeting.hyperparameters().items()}}
@@ -126,9 +141,9 @@ def test_the_two_jobs_know_each_other_by_the_kits_names():
         ({"experiment": "x", "rl_cluster_type": "primary"}, ConfigError, "not rl_num_instances_secondary, s3_bucket"),
         ({**MEETING, "rl_cluster_type": "third"}, ConfigError, "must be primary or secondary"),
         ({**MEETING, "rl_num_instances_secondary": "two"}, ConfigError, "no number"),
-        ({"experiment": "x", "rl.training.config.gama": "1"}, UnknownNameError, "Did you mean 'rl.training.config.gamma'"),
-        ({"experiment": "x", "rl.training.run": "PPOO"}, UnknownNameError, "Did you mean 'PPO'"),
-        ({"experiment": "x", "rl.training.stop.time_total_s": "soon"}, ConfigError, "no number"),
+        ({**NAMED, "rl.training.config.gama": "1"}, UnknownNameError, "Did you mean 'rl.training.config.gamma'"),
+        ({**NAMED, "rl.training.run": "PPOO"}, UnknownNameError, "Did you mean 'PPO'"),
+        ({**NAMED, "rl.training.stop.time_total_s": "soon"}, ConfigError, "no number"),
     ],
 )  # fmt: skip
 def test_mistakes_are_named(sent, error, message):

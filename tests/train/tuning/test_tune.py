@@ -89,12 +89,12 @@ def test_trials_are_runs_and_the_best_experiment_is_written_down(one_ray, tmp_pa
     assert scores == sorted(scores, reverse=True)
     for trial in result.trials:
         folder, experiment = RunFolder.open(trial.run)
-        assert experiment.ppo.learning_rate == trial.values["ppo.learning_rate"]
+        assert experiment.settings.learning_rate == trial.values["ppo.learning_rate"]
         assert float(folder.curve()[-1]["episode_return_mean"]) == pytest.approx(trial.score)
         assert (trial.run / "bundle" / "card.json").is_file()
         assert (trial.run / "report.html").is_file()
     best = Experiment.load(result.best_config)
-    assert best.ppo.learning_rate == 1e-2
+    assert best.settings.learning_rate == 1e-2
     assert train(best, runs_dir=tmp_path, on_iteration=lambda row: True).path.is_dir()
     with open(result.path / "trials.csv") as file:
         assert [row["ppo.learning_rate"] for row in csv.DictReader(file)] == [str(rate) for rate in rates]
