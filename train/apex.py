@@ -26,6 +26,7 @@ from ray.rllib.utils.metrics import LEARNER_RESULTS, SYNCH_WORKER_WEIGHTS_TIMER,
 from train.algorithm_settings import APEXSettings
 from train.dqn import DQN, DQNConfig
 from train.rllib.batched_algorithm import LEARNER_SECONDS
+from train.rllib.modules import QModule
 from train.rollouts.n_step import GOES_ON, TERMINATED, TRUNCATED, later, n_step_returns
 from train.rollouts.q_runner import QRunner
 from train.rollouts.replay_buffer import CELLS, STAMPS, ReplayBuffer, Rollout
@@ -46,7 +47,8 @@ class APEXRunner(QRunner):
         super().make_env()
         games = np.arange(self.env.num_games) + max(0, self.worker_index - 1) * self.env.num_games
         total = max(1, self.config.num_env_runners) * self.env.num_games
-        ladder = ladder_epsilons(total, self.config.epsilon_base, self.config.epsilon_exponent)[games]
+        settings = self.config.settings
+        ladder = ladder_epsilons(total, settings.epsilon_base, settings.epsilon_exponent)[games]
         self.epsilons = np.repeat(ladder, self.env.rows_per_game).astype(np.float32)
         self._tail: dict[str, np.ndarray] | None = None
         self._pushed: list[Any] = []
@@ -89,7 +91,7 @@ class APEXRunner(QRunner):
 
     def _first_priorities(self, rollout: Rollout, values: dict[str, np.ndarray]) -> np.ndarray:
         """|n-step TD error| of the starts that the rollout completes, by the network that played; see `Rollout`."""
-        n_step, columns = self.config.n_step, rollout.columns
+        n_step, columns = self.config.settings.n_step, rollout.columns
         known = {**values, "rewards": columns["rewards"], "endings": columns["endings"]}
         tail = self._tail or {name: np.zeros((n_step, self.num_envs), column.dtype) for name, column in known.items()}
         grids = {}
@@ -98,7 +100,7 @@ class APEXRunner(QRunner):
             grid[columns["steps"], columns["rows"]] = column
             grids[name] = np.concatenate([tail[name], grid])
         self._tail = {name: grid[-n_step:].copy() for name, grid in grids.items()}
-        errors = first_td_errors(grids, n_step, self.config.gamma)
+        errors = first_td_errors(grids, n_step, self.config.settings.gamma)
         return errors.astype(np.float32)
 
 
@@ -129,7 +131,7 @@ class ReplayShard(FaultAwareApply):
     """A part of the replay memory in a process of its own. It holds the rings of every `num_replay_shards`-th env runner."""
 
     def __init__(self, config: APEXConfig, shard: int) -> None:
-        self.config, self._shards = config, config.num_replay_shards
+        self.config, self._shards = config, config.settings.num_replay_shards
         rings = len(range(shard, config.num_env_runners, self._shards))
         self._replay = ReplayBuffer.of(config, num_rings=max(1, rings), part=shard, num_parts=self._shards)
         # A restarted shard has lost its memory: what was drawn before means nothing to it.
@@ -145,7 +147,7 @@ class ReplayShard(FaultAwareApply):
 
         There are no batches until the shard has its part of `learning_starts`.
         """
-        ready = self._replay.added * self._shards >= self.config.learning_starts and len(self._replay) > 0
+        ready = self._replay.added * self._shards >= self.config.settings.learning_starts and len(self._replay) > 0
         count = num_batches if ready else 0
         batches = [self._replay.sample(batch_size, beta=beta) for _ in range(count)]
         return self._life, self._replay.total_priority, batches
@@ -158,21 +160,18 @@ class ReplayShard(FaultAwareApply):
 
 
 class APEXConfig(DQNConfig):
-    """RLlib's configuration with the fields of `APEXSettings`. `from_experiment` fills it in."""
+    """RLlib's configuration of a run of APEX."""
 
-    settings_class = APEXSettings
-    runner_class = APEXRunner
-
-    epsilon_base: float
-    epsilon_exponent: float
-    num_replay_shards: int
-    batches_per_request: int
-    weight_push_freq: int
+    settings: APEXSettings
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class or APEX)
+        self.settings = APEXSettings()
         self.max_requests_in_flight_per_env_runner = _REQUESTS_IN_FLIGHT
         self.reporting(min_time_s_per_iteration=_SECONDS_AN_ITERATION)
+
+    def runner_and_module(self) -> tuple[type[APEXRunner], type[QModule]]:
+        return APEXRunner, QModule
 
 
 class APEX(DQN):
@@ -196,7 +195,7 @@ class APEX(DQN):
         # Untyped, because Ray's type of an actor says that it may also be the class itself.
         shard_class: Any = ray.remote(ReplayShard).options(num_cpus=0, max_restarts=-1, resources=near)
         self._shard_actors: list[ActorHandle] = [
-            shard_class.remote(self.config, k) for k in range(self.config.num_replay_shards)
+            shard_class.remote(self.config, k) for k in range(self.config.settings.num_replay_shards)
         ]
         self.shards = FaultTolerantActorManager(self._shard_actors, max_remote_requests_in_flight_per_actor=_REQUESTS_IN_FLIGHT)
         server_class: Any = ray.remote(EnvRunnerStateServer).options(
@@ -252,16 +251,16 @@ class APEX(DQN):
         """Decisions that the learner still has to learn from, for the ratio; negative when it is ahead."""
         if self._steps_before_learning is None:
             return 0.0
-        return self.config.replay_ratio * (self.agent_steps() - self._steps_before_learning) - self._trained
+        return self.config.settings.replay_ratio * (self.agent_steps() - self._steps_before_learning) - self._trained
 
     def _most_owed(self) -> float:
         """Env runners wait while the learner owes more than this: enough to keep it busy until they have played again."""
-        config = self.config
-        return 2 * _REQUESTS_IN_FLIGHT * config.batches_per_request * config.train_batch_size
+        settings = self.config.settings
+        return 2 * _REQUESTS_IN_FLIGHT * settings.batches_per_request * settings.train_batch_size
 
     def _request_batches(self) -> None:
-        config = self.config
-        request = config.batches_per_request * config.train_batch_size
+        settings = self.config.settings
+        request = settings.batches_per_request * settings.train_batch_size
         if self._owed() < request * self.shards.num_outstanding_async_reqs(_SAMPLE):
             return
         known = [self._masses[k] for k in self.shards.actor_ids() if self._masses.get(k)]
@@ -270,9 +269,9 @@ class APEX(DQN):
         masses = np.array([self._masses.get(k) or guess for k in self.shards.actor_ids()])
         chosen = int(self._rng.choice(self.shards.actor_ids(), p=masses / masses.sum()))
         arguments = {
-            "batch_size": config.train_batch_size,
-            "num_batches": config.batches_per_request,
-            "beta": value_at(config.priority_beta, self.agent_steps()),
+            "batch_size": settings.train_batch_size,
+            "num_batches": settings.batches_per_request,
+            "beta": value_at(settings.priority_beta, self.agent_steps()),
         }
         self.shards.foreach_actor_async("sample", tag=_SAMPLE, kwargs=arguments, remote_actor_ids=[chosen])
 
@@ -289,7 +288,7 @@ class APEX(DQN):
             errors.append((batch[CELLS], batch[STAMPS], self._learn(batch, self.agent_steps())))
             self._trained += len(batch[CELLS])
             self._updates += 1
-            if self._updates % self.config.weight_push_freq == 0:
+            if self._updates % self.config.settings.weight_push_freq == 0:
                 self._publish_weights()
         self._shard_actors[shard].update_priorities.remote(life, errors)
         self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, reduce="sum")

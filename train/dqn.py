@@ -8,7 +8,6 @@ n-step, prioritised, distributional and noisy. `train.rollouts.q_runner` plays, 
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,6 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_SAMPLING_TIMER,
     LEARNER_RESULTS,
@@ -31,61 +29,33 @@ from ray.rllib.utils.numpy import convert_to_numpy
 
 from agents.networks.q_network import q_values
 from train.algorithm_settings import DQNSettings, QSettings
-from train.config import Experiment
 from train.rllib.allocator import keep_freed_memory
-from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm, configure
+from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.modules import ATOMS, NEXT_ATOMS, TARGET_ATOMS, QModule, mask_logits
 from train.rllib.threads import ThreadTuner
 from train.rollouts.fragment import Fragment
 from train.rollouts.q_runner import QRunner
 from train.rollouts.replay_buffer import CELLS, DISCOUNTS, NEXT_ACTION_MASK, STAMPS, WEIGHTS, ReplayBuffer, Rollout
-from train.schedule import Knots, value_at
+from train.schedule import value_at
 
 _SECONDS_BETWEEN_TUNING = 0.5
 
 
 class DQNConfig(BatchedConfig):
-    """RLlib's configuration with the fields of `DQNSettings`. `from_experiment` fills it in.
+    """RLlib's configuration of a run of DQN."""
 
-    `gamma`, `train_batch_size` and `rollout_fragment_length` (for `num_steps`) are RLlib's own fields.
-    """
-
-    settings_class: type[QSettings] = DQNSettings
-    runner_class = QRunner
-
-    learning_rate: float | Knots
-    adam_epsilon: float
-    epsilon: float | Knots
-    n_step: int
-    replay_ratio: float
-    replay_capacity: int
-    learning_starts: int
-    double_q: bool
-    priority_alpha: float
-    priority_beta: float | Knots
-    target_update_freq: int
-    tau: float
+    settings: QSettings
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class or DQN)
-        self._take(self.settings_class())
+        self.settings = DQNSettings()
 
-    @classmethod
-    def from_experiment(cls, experiment: Experiment) -> DQNConfig:
-        """Return the configuration of a run."""
-        config, settings = cls(), experiment.settings
-        assert isinstance(settings, QSettings)
-        configure(config, experiment, settings, runner_class=cls.runner_class, module_class=QModule, learner_class=DQNLearner)
-        config._take(settings)
-        return config
+    def runner_and_module(self) -> tuple[type[QRunner], type[QModule]]:
+        return QRunner, QModule
 
-    def get_default_rl_module_spec(self) -> RLModuleSpec:
-        return RLModuleSpec(module_class=QModule)
-
-    def _take(self, settings: QSettings) -> None:
-        for name, value in asdict(settings).items():
-            setattr(self, name, value)
+    def get_default_learner_class(self) -> type[TorchLearner]:
+        return DQNLearner
 
 
 class DQN(BatchedAlgorithm):
@@ -107,21 +77,22 @@ class DQN(BatchedAlgorithm):
         self._updates_due = 0.0
 
     def training_step(self) -> None:
-        config, steps = self.config, self.agent_steps()
+        settings, steps = self.config.settings, self.agent_steps()
+        assert isinstance(settings, DQNSettings)
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
-            played = self._play(value_at(config.epsilon, steps))
+            played = self._play(value_at(settings.epsilon, steps))
         if not played:
             return
         self._log_played([metrics for _, metrics in played])
         began = time.perf_counter()
         for rollout, _ in played:
             self.replay.add(rollout)
-        if self.replay.added >= config.learning_starts and len(self.replay):
+        if self.replay.added >= settings.learning_starts and len(self.replay):
             taken = sum(rollout.agent_steps() for rollout, _ in played)
-            self._updates_due += config.replay_ratio * taken / config.train_batch_size
+            self._updates_due += settings.replay_ratio * taken / settings.train_batch_size
             while self._updates_due >= 1.0:
                 self._updates_due -= 1.0
-                batch = self.replay.sample(config.train_batch_size, beta=value_at(config.priority_beta, steps))
+                batch = self.replay.sample(settings.train_batch_size, beta=value_at(settings.priority_beta, steps))
                 self.replay.update_priorities(batch[CELLS], batch[STAMPS], self._learn(batch, steps))
             with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
                 self.env_runner_group.sync_weights(
@@ -157,15 +128,15 @@ class DQNLearner(TorchLearner):
 
     def build(self) -> None:
         keep_freed_memory()
-        self._threads = ThreadTuner(self.config.num_threads)
+        self._threads = ThreadTuner(self.config.settings.num_threads)
         self._updates, self._tuned_at = 0, time.monotonic()
         super().build()
         self._noise = torch.Generator(self._device).manual_seed(self.config.seed or 0)
 
     def configure_optimizers_for_module(self, module_id: str, config: AlgorithmConfig | None = None) -> None:
         parameters = [p for p in self.get_parameters(self.module[module_id]) if p.requires_grad]
-        lr = value_at(self.config.learning_rate, 0)
-        optimizer = torch.optim.Adam(parameters, lr=lr, eps=self.config.adam_epsilon)
+        lr = value_at(self.config.settings.learning_rate, 0)
+        optimizer = torch.optim.Adam(parameters, lr=lr, eps=self.config.settings.adam_epsilon)
         # No schedule of RLlib's: it would be applied after the update, which a resumed run forgets.
         self.register_optimizer(module_id=module_id, optimizer=optimizer, params=parameters)
 
@@ -175,8 +146,9 @@ class DQNLearner(TorchLearner):
         if time.monotonic() - self._tuned_at > _SECONDS_BETWEEN_TUNING:
             self._threads.before_update()
             self._tuned_at = time.monotonic()
+        lr = value_at(self.config.settings.learning_rate, timesteps[AGENT_STEPS_BEFORE])
         for optimizer in self._named_optimizers.values():
-            self._set_optimizer_lr(optimizer, lr=value_at(self.config.learning_rate, timesteps[AGENT_STEPS_BEFORE]))
+            self._set_optimizer_lr(optimizer, lr=lr)
         for module in self._q_modules():
             for network in (module.network, module.target):
                 network.draw_noise(self._noise)
@@ -184,9 +156,9 @@ class DQNLearner(TorchLearner):
     def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         super().after_gradient_based_update(timesteps=timesteps)
         self._updates += 1
-        if self._updates % self.config.target_update_freq == 0:
+        if self._updates % self.config.settings.target_update_freq == 0:
             for module in self._q_modules():
-                follow(module.target, module.network, tau=self.config.tau)
+                follow(module.target, module.network, tau=self.config.settings.tau)
 
     def _q_module(self, module_id: str) -> QModule:
         module = self.module[module_id].unwrapped()
@@ -208,7 +180,7 @@ class DQNLearner(TorchLearner):
     ) -> torch.Tensor:
         network = self._q_module(module_id).network
         chosen = q_values(fwd_out[ATOMS], network.support).gather(1, batch[Columns.ACTIONS][:, None]).squeeze(1)
-        losses, errors = dqn_losses(fwd_out, batch, network.support, double_q=self.config.double_q)
+        losses, errors = dqn_losses(fwd_out, batch, network.support, double_q=self.config.settings.double_q)
         loss = (batch[WEIGHTS] * losses).mean()
         self.metrics.log_value((module_id, TD_ERROR_KEY), errors, reduce="item_series")
         parts = {"qf_loss": loss.detach(), "td_error_mean": errors.mean(), "qf_mean": chosen.mean().detach()}

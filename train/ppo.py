@@ -12,8 +12,6 @@ from typing import Any
 
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.algorithms.ppo import PPO as RLlibPPO
-from ray.rllib.algorithms.ppo import PPOConfig as RLlibPPOConfig
 from ray.rllib.algorithms.ppo.ppo import (
     LEARNER_RESULTS_CURR_ENTROPY_COEFF_KEY,
     LEARNER_RESULTS_CURR_KL_COEFF_KEY,
@@ -36,9 +34,8 @@ from ray.rllib.utils.metrics import (
 )
 
 from train.algorithm_settings import PPOSettings
-from train.config import Experiment
 from train.rllib.allocator import keep_freed_memory
-from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm, configure
+from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
 from train.rllib.threads import ThreadTuner
@@ -51,59 +48,29 @@ FRACTION_DONE = "fraction_done"
 """Key of the learner's `timesteps`: the part of the budget that is used up, 0..1."""
 
 
-class PPOConfig(BatchedConfig, RLlibPPOConfig):
-    """RLlib's PPO configuration for env runners that play a whole `BatchEnv`. `from_experiment` fills it in.
+class PPOConfig(BatchedConfig):
+    """RLlib's configuration of a run of PPO."""
 
-    RLlib's fields keep their meaning. New are `num_minibatches`, `norm_adv`, `clip_vloss`, `target_kl`, `anneal_lr`,
-    `norm_reward`, `symmetries` and `num_threads`, which `PPOSettings` explains. `lr` and `entropy_coeff` are a number, or
-    knots over agent steps. RLlib's `minibatch_size`, `train_batch_size_per_learner` and `vf_clip_param` are not used.
-    """
+    settings: PPOSettings
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class or PPO)
-        self.num_minibatches = PPOSettings.num_minibatches
-        self.norm_adv, self.clip_vloss = PPOSettings.norm_adv, PPOSettings.clip_vloss
-        self.target_kl, self.anneal_lr = PPOSettings.target_kl, PPOSettings.anneal_lr
-        self.norm_reward, self.symmetries = PPOSettings.norm_reward, PPOSettings.symmetries
-        self.num_threads = PPOSettings.num_threads
-        self.minibatch_size, self.use_kl_loss = None, False
+        self.settings = PPOSettings()
 
-    @classmethod
-    def from_experiment(cls, experiment: Experiment) -> PPOConfig:
-        """Return the configuration of a run."""
-        config, settings = cls(), experiment.settings
-        assert isinstance(settings, PPOSettings)
-        classes = (RecurrentRunner, RecurrentModule) if settings.lstm_units else (BatchEnvRunner, NetworkModule)
-        configure(config, experiment, settings, runner_class=classes[0], module_class=classes[1], learner_class=PPOLearner)
-        config.training(
-            lr=settings.learning_rate,
-            lambda_=settings.gae_lambda,
-            num_epochs=settings.num_epochs,
-            clip_param=settings.clip_coef,
-            vf_loss_coeff=settings.vf_coef,
-            entropy_coeff=settings.ent_coef,  # type: ignore[arg-type]  # RLlib takes knots, too, but doesn't say so
-            use_kl_loss=settings.kl_coef > 0,
-            kl_coeff=settings.kl_coef,
-            kl_target=settings.kl_target,
-        )
-        config.num_minibatches = settings.num_minibatches
-        config.norm_adv, config.clip_vloss = settings.norm_adv, settings.clip_vloss
-        config.target_kl, config.anneal_lr = settings.target_kl, settings.anneal_lr
-        config.norm_reward, config.symmetries = settings.norm_reward, settings.symmetries
-        config.num_threads = settings.num_threads
-        return config
+    def runner_and_module(self) -> tuple[type[BatchEnvRunner], type[NetworkModule]]:
+        return (RecurrentRunner, RecurrentModule) if self.settings.lstm_units else (BatchEnvRunner, NetworkModule)
 
-    def validate_train_batch_size_vs_rollout_fragment_length(self) -> None:
-        """Check nothing: a batch is what one rollout brings, and how many rows will be valid isn't known before."""
+    def get_default_learner_class(self) -> type[TorchLearner]:
+        return PPOLearner
 
 
-class PPO(BatchedAlgorithm, RLlibPPO):
+class PPO(BatchedAlgorithm):
     """An RLlib `Algorithm`. Each iteration plays one fragment on every env runner and learns from it.
 
     `fraction_done` drives `anneal_lr`.
     """
 
-    config: PPOConfig  # type: ignore[assignment]  # of Tune's Trainable, where it is a dict
+    config: PPOConfig
 
     @classmethod
     def get_default_config(cls) -> PPOConfig:
@@ -126,7 +93,7 @@ class PPO(BatchedAlgorithm, RLlibPPO):
                     AGENT_STEPS_BEFORE: steps_before,
                     FRACTION_DONE: self.fraction_done,
                 },
-                num_epochs=self.config.num_epochs,
+                num_epochs=self.config.settings.num_epochs,
             )
         self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, window=1)
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
@@ -150,14 +117,14 @@ class PPOLearner(TorchLearner):
 
     def build(self) -> None:
         keep_freed_memory()
-        self._threads = ThreadTuner(self.config.num_threads)
+        self._threads = ThreadTuner(self.config.settings.num_threads)
         self._kl_coefs: dict[str, float] = {}
         self._last_kl: dict[str, torch.Tensor] = {}
         super().build()
 
     def configure_optimizers_for_module(self, module_id: str, config: AlgorithmConfig | None = None) -> None:
         parameters = self.get_parameters(self.module[module_id])
-        optimizer = torch.optim.Adam(parameters, lr=value_at(self.config.lr, 0), eps=1e-5)
+        optimizer = torch.optim.Adam(parameters, lr=value_at(self.config.settings.learning_rate, 0), eps=1e-5)
         # No schedule of RLlib's: it would be applied after the update, which a resumed run forgets.
         self.register_optimizer(module_id=module_id, optimizer=optimizer, params=parameters)
 
@@ -165,21 +132,20 @@ class PPOLearner(TorchLearner):
         super().before_gradient_based_update(timesteps=timesteps)
         self._threads.before_update()
         self._generator = torch.Generator().manual_seed((self.config.seed or 0) + self._weights_seq_no)
-        steps = timesteps[AGENT_STEPS_BEFORE]
-        self._ent_coef = value_at(self.config.entropy_coeff, steps)
-        left = 1 - timesteps[FRACTION_DONE] if self.config.anneal_lr else 1.0
+        steps, settings = timesteps[AGENT_STEPS_BEFORE], self.config.settings
+        self._ent_coef = value_at(settings.ent_coef, steps)
+        left = 1 - timesteps[FRACTION_DONE] if settings.anneal_lr else 1.0
         for optimizer in self._named_optimizers.values():
-            self._set_optimizer_lr(optimizer, lr=value_at(self.config.lr, steps) * left)
+            self._set_optimizer_lr(optimizer, lr=value_at(settings.learning_rate, steps) * left)
 
     def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         super().after_gradient_based_update(timesteps=timesteps)
-        if self.config.use_kl_loss:
-            for module_id, kl in self._last_kl.items():
-                measured = self._mean_over_learners(kl)
-                self._kl_coefs[module_id] = adapted_kl_coef(self._kl_coef(module_id), measured, self.config.kl_target)
+        for module_id, kl in self._last_kl.items():
+            measured = self._mean_over_learners(kl)
+            self._kl_coefs[module_id] = adapted_kl_coef(self._kl_coef(module_id), measured, self.config.settings.kl_target)
 
     def _kl_coef(self, module_id: str) -> float:
-        return self._kl_coefs.setdefault(module_id, self.config.kl_coeff if self.config.use_kl_loss else 0.0)
+        return self._kl_coefs.setdefault(module_id, self.config.settings.kl_coef)
 
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         return {**super().get_state(*args, **kwargs), "kl_coefs": dict(self._kl_coefs)}
@@ -195,10 +161,10 @@ class PPOLearner(TorchLearner):
 
         There are always `num_minibatches` of them, so learners with unequal shares of the experience stay in step.
         """
-        whole = self._make_batch_if_necessary(training_data=training_data)
+        whole, settings = self._make_batch_if_necessary(training_data=training_data), self.config.settings
         for _ in range(num_epochs):
             parts = {name: self._shuffled_parts(batch) for name, batch in whole.policy_batches.items()}
-            for k in range(self.config.num_minibatches):
+            for k in range(settings.num_minibatches):
                 yield MultiAgentBatch(
                     {
                         # Rows are copied whole; indexing would go through observations number by number.
@@ -207,14 +173,15 @@ class PPOLearner(TorchLearner):
                     },
                     env_steps=len(next(iter(parts.values()))[k]),
                 )
-            if self.config.target_kl is not None and self._mean_over_learners(self._approx_kl) > self.config.target_kl:
+            if settings.target_kl is not None and self._mean_over_learners(self._approx_kl) > settings.target_kl:
                 return
 
     def _shuffled_parts(self, batch: SampleBatch) -> Sequence[torch.Tensor]:
+        num_minibatches = self.config.settings.num_minibatches
         if STRETCH in batch:
-            return shuffled_stretches(torch.as_tensor(batch[STRETCH]), self.config.num_minibatches, self._generator)
+            return shuffled_stretches(torch.as_tensor(batch[STRETCH]), num_minibatches, self._generator)
         order = torch.randperm(batch.count, generator=self._generator).to(self._device)
-        return order.tensor_split(self.config.num_minibatches)
+        return order.tensor_split(num_minibatches)
 
     def _mean_over_learners(self, value: torch.Tensor) -> float:
         if self.config.num_learners > 1:
@@ -224,15 +191,15 @@ class PPOLearner(TorchLearner):
     def compute_loss_for_module(
         self, *, module_id: str, config: AlgorithmConfig, batch: dict[str, Any], fwd_out: dict[str, Any]
     ) -> torch.Tensor:
-        coefs = {"ent_coef": self._ent_coef, "kl_coef": self._kl_coef(module_id)}
+        settings, kl_coef = self.config.settings, self._kl_coef(module_id)
         logits, values = fwd_out[Columns.ACTION_DIST_INPUTS], fwd_out[Columns.VF_PREDS]
-        loss, parts = ppo_loss(logits, values, batch, self.config, **coefs)
+        loss, parts = ppo_loss(logits, values, batch, settings, ent_coef=self._ent_coef, kl_coef=kl_coef)
         self._approx_kl = parts["approx_kl"]
         parts[LEARNER_RESULTS_CURR_ENTROPY_COEFF_KEY] = self._ent_coef
-        if self.config.use_kl_loss:
+        if settings.kl_coef:
             self._last_kl[module_id] = parts[LEARNER_RESULTS_KL_KEY]
-            parts[LEARNER_RESULTS_CURR_KL_COEFF_KEY] = coefs["kl_coef"]
-        self.metrics.log_dict(parts, key=module_id, window=self.config.num_minibatches * self.config.num_epochs)
+            parts[LEARNER_RESULTS_CURR_KL_COEFF_KEY] = kl_coef
+        self.metrics.log_dict(parts, key=module_id, window=settings.num_minibatches * settings.num_epochs)
         return loss
 
 
@@ -240,7 +207,7 @@ def ppo_loss(
     logits: torch.Tensor,
     values: torch.Tensor,
     batch: dict[str, torch.Tensor],
-    config: PPOConfig,
+    settings: PPOSettings,
     *,
     ent_coef: float,
     kl_coef: float = 0.0,
@@ -256,31 +223,31 @@ def ppo_loss(
     ratio = log_ratio.exp()
 
     advantages = batch[ADVANTAGES]
-    if config.norm_adv:
+    if settings.norm_adv:
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-    clipped_ratio = ratio.clamp(1 - config.clip_param, 1 + config.clip_param)
+    clipped_ratio = ratio.clamp(1 - settings.clip_coef, 1 + settings.clip_coef)
     policy_loss = torch.max(-advantages * ratio, -advantages * clipped_ratio).mean()
 
     targets, old_values = batch[VALUE_TARGETS], batch[Columns.VF_PREDS]
     squared_error = (values - targets).square()
-    if config.clip_vloss:
-        near = old_values + (values - old_values).clamp(-config.clip_param, config.clip_param)
+    if settings.clip_vloss:
+        near = old_values + (values - old_values).clamp(-settings.clip_coef, settings.clip_coef)
         squared_error = torch.max(squared_error, (near - targets).square())
     value_loss = 0.5 * squared_error.mean()
 
     # A masked action has probability 0 and a large, finite logarithm: it adds 0.
     entropy = -(log_probabilities.exp() * log_probabilities).sum(-1).mean()
-    loss = policy_loss + config.vf_loss_coeff * value_loss - ent_coef * entropy
+    loss = policy_loss + settings.vf_coef * value_loss - ent_coef * entropy
     with torch.no_grad():
         parts: dict[str, Any] = {
             POLICY_LOSS_KEY: policy_loss.detach(),
             VF_LOSS_KEY: value_loss.detach(),
             ENTROPY_KEY: entropy.detach(),
             "approx_kl": ((ratio - 1) - log_ratio).mean(),
-            "clipfrac": ((ratio - 1).abs() > config.clip_param).float().mean(),
+            "clipfrac": ((ratio - 1).abs() > settings.clip_coef).float().mean(),
             LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY: 1 - (targets - old_values).var() / targets.var().clamp_min(1e-8),
         }
-    if config.use_kl_loss:
+    if settings.kl_coef:
         old = batch[Columns.ACTION_DIST_INPUTS]
         kl = (old.exp() * (old - log_probabilities)).sum(-1).mean()
         loss = loss + kl_coef * kl

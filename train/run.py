@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from envs.common.errors import ConfigError
+from train.algorithms import build_algorithm
 from train.cluster.live import fit
 from train.cluster.sizes import sized
 from train.config import Experiment
 from train.rllib.env_runner_failures import EnvRunnerError, clear_errors
-from train.rllib.ray_runtime import built_algorithm, is_lost_process, num_processes, running_ray
+from train.rllib.ray_runtime import is_lost_process, num_processes, running_ray
 from train.runs.folder import CONFIG, RunError, RunFolder, resume_command
 from train.runs.lock import locked
 from train.runs.progress import Progress
@@ -100,7 +101,9 @@ def train(
         folder.clean()
         # Ray has put a handler of its own in place of the one for SIGTERM.
         stop = stack.enter_context(_stop_on_signals(progress))
-        session = Session(experiment, folder, stack.enter_context(built_algorithm(experiment)), progress)
+        algorithm = build_algorithm(experiment)
+        stack.callback(algorithm.stop)
+        session = Session(experiment, folder, algorithm, progress)
         if start:
             progress.say(f"continuing {folder.path} from iteration {start[1]['iteration']}")
         session.begin(start, wandb=wandb)

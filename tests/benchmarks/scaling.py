@@ -13,7 +13,8 @@ import math
 import pickle
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,8 +22,9 @@ import numpy as np
 import torch
 
 from tests.benchmarks.measure import machine
+from train.algorithms import build_algorithm
 from train.config import Experiment
-from train.rllib.ray_runtime import built_algorithm, num_processes, running_ray
+from train.rllib.ray_runtime import num_processes, running_ray
 from train.rollouts.replay_buffer import ReplayBuffer
 
 NETWORK_BYTES_A_SECOND = 10e9 / 8
@@ -88,10 +90,21 @@ def experiment(name: str, *overrides: str) -> Experiment:
     return Experiment.load(name, ["budget.max_minutes=60", "evaluation=null", *overrides])
 
 
+@contextmanager
+def built(chosen: Experiment) -> Iterator[Any]:
+    """The experiment's algorithm, on a Ray of its own."""
+    with running_ray(num_processes(chosen)):
+        algorithm = build_algorithm(chosen)
+        try:
+            yield algorithm
+        finally:
+            algorithm.stop()
+
+
 def measure_ppo(runs: int) -> Constants:
     """PPO: whole fragments go to the main process, every decision is learned from in each epoch."""
     chosen = experiment("battlesnake-ppo", "ppo.num_threads=1")
-    with running_ray(num_processes(chosen)), built_algorithm(chosen) as algorithm:
+    with built(chosen) as algorithm:
         runner, learners = algorithm.env_runner, algorithm.learner_group
         fragments: list[Any] = []
 
@@ -126,7 +139,7 @@ def measure_apex(runs: int) -> Constants:
     chosen = Experiment.from_dict(
         {**experiment("battlesnake-apex").to_dict(), "algorithm": "dqn", "num_env_runners": 0, "dqn": {**kept, "epsilon": 0.1}}
     )
-    with running_ray(num_processes(chosen)), built_algorithm(chosen) as algorithm:
+    with built(chosen) as algorithm:
         runner, memory = algorithm.env_runner, ReplayBuffer.of(algorithm.config, num_rings=1)
         rollouts: list[Any] = []
 
@@ -191,7 +204,7 @@ def measure_workers(name: str, workers: int, seconds: float) -> dict[str, float]
     algorithm_name = Experiment.load(name).algorithm
     more = ["apex.learning_starts=2000"] if algorithm_name == "apex" else []
     chosen = experiment(name, f"num_env_runners={workers}", f"{algorithm_name}.num_threads=1", *more)
-    with running_ray(num_processes(chosen)), built_algorithm(chosen) as algorithm:
+    with built(chosen) as algorithm:
 
         def updates(iterations: int) -> float:
             if algorithm_name == "apex":

@@ -33,9 +33,10 @@ from agents import networks
 from envs.battlesnake import BattlesnakeVectorEnv
 from tests.benchmarks.measure import machine
 from tests.train.rllib.rllib_own import own_dqn, own_ppo
-from train.algorithms import algorithm_config
+from train.algorithm_settings import PPOSettings
+from train.algorithms import build_algorithm
 from train.config import Experiment
-from train.ppo import PPOConfig, ppo_loss
+from train.ppo import ppo_loss
 from train.rllib.allocator import keep_freed_memory
 from train.rllib.modules import has_fast_bfloat16
 from train.rllib.ray_runtime import running_ray
@@ -121,10 +122,10 @@ def allowed(games: BattlesnakeVectorEnv, actions: np.ndarray) -> np.ndarray:
     return np.where(mask[np.arange(len(actions)), actions], actions, mask.argmax(axis=1))
 
 
-def batched(network: str, num_games: int) -> PPOConfig:
+def batched(network: str, num_games: int) -> Any:
     """Ours."""
     name, options = NETWORKS[network]
-    return PPOConfig.from_experiment(
+    return build_algorithm(
         Experiment.from_dict(
             {
                 "name": "benchmark",
@@ -235,7 +236,7 @@ def arithmetic(
         Columns.ACTIONS: torch.zeros(size, dtype=torch.int64), Columns.ACTION_LOGP: as_drawn,
         ADVANTAGES: noise, VALUE_TARGETS: noise, Columns.VF_PREDS: noise,
     }  # fmt: skip
-    config = PPOConfig()
+    settings = PPOSettings()
 
     def forward(count: int) -> tuple[torch.Tensor, torch.Tensor]:
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
@@ -250,7 +251,7 @@ def arithmetic(
     def learning() -> int:
         for _ in range(EPOCHS * MINIBATCHES):
             optimizer.zero_grad(set_to_none=True)
-            ppo_loss(*forward(size), batch, config, ent_coef=0.01)[0].backward()
+            ppo_loss(*forward(size), batch, settings, ent_coef=0.01)[0].backward()
             torch.nn.utils.clip_grad_norm_(built.parameters(), 0.5)
             optimizer.step()
         return size * MINIBATCHES
@@ -261,7 +262,7 @@ def arithmetic(
 def compare(network: str, num_games: int, rounds: int) -> dict[str, float]:
     """Print one network's table; returns its figures."""
     rows, few = num_games * 4, max(1, num_games // 4)
-    ours, theirs = batched(network, num_games).build_algo(), stock(network, num_games).build_algo()
+    ours, theirs = batched(network, num_games), stock(network, num_games).build_algo()
     games = stock(network, few, multi_agent=True).build_algo()
     results: list[dict[str, Any]] = []
     alive = ours.env_runner.sample()[0].agent_steps() // STEPS
@@ -376,7 +377,7 @@ def q_learning(algorithm: str, num_games: int, network: str = "tiny MLP", num_en
         "num_env_runners": num_env_runners,
         "budget": {"max_minutes": 1},
     }
-    return algorithm_config(Experiment.from_dict(data))
+    return build_algorithm(Experiment.from_dict(data))
 
 
 def compare_dqn(num_games: int, rounds: int) -> dict[str, float]:
@@ -385,7 +386,7 @@ def compare_dqn(num_games: int, rounds: int) -> dict[str, float]:
     settings, model = {**Q_SETTINGS, "epsilon": 0.05}, {"name": name, "options": options, "bf16": has_fast_bfloat16()}
     vectorized = {"gym_env_vectorize_mode": "vector_entry_point"}
     config = own_dqn("snakes", rows=4 * num_games, steps=Q_SETTINGS["num_steps"], settings=settings, model=model, **vectorized)
-    ours = q_learning("dqn", num_games, epsilon=0.05).build_algo()
+    ours = q_learning("dqn", num_games, epsilon=0.05)
     theirs = config.environment(env_config={"num_games": num_games}).build_algo()
     results: list[dict[str, Any]] = []
     work = {"batched": trained_steps(ours, results), "stock": living_steps(theirs, trained_steps(theirs, []))}
@@ -412,8 +413,7 @@ def idle_core_seconds() -> float:
 def apex_pace(num_games: int, seconds: float) -> dict[str, float]:
     """Print which share of the time learner and env runners of APEX work, and its replay ratio; returns the figures."""
     # So much replay takes the learner about as long as playing takes two env runners.
-    config = q_learning("apex", num_games, "snake CNN", num_env_runners=2, learning_starts=10_000, replay_ratio=0.15)
-    algorithm = config.build_algo()
+    algorithm = q_learning("apex", num_games, "snake CNN", num_env_runners=2, learning_starts=10_000, replay_ratio=0.15)
     try:
         while not algorithm._trained:
             algorithm.train()
@@ -433,7 +433,7 @@ def apex_pace(num_games: int, seconds: float) -> dict[str, float]:
     figures["apex_cores_busy"] = cores_busy
     print(
         f"  {rate:,.0f} steps/s; busy: learner {learning / wall:.0%}, each env runner {playing / wall / 2:.0%}; "
-        f"replay ratio {ratio:.3f}, set to {config.replay_ratio}; all cores {cores_busy:.0%}\n"
+        f"replay ratio {ratio:.3f}, set to {algorithm.config.settings.replay_ratio}; all cores {cores_busy:.0%}\n"
     )
     return figures
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from train.algorithms import build_algorithm
 from train.config import Experiment
 
 
@@ -26,9 +27,9 @@ def toy(
     )
 
 
-def best_return(config: Any, iterations: int) -> tuple[float, dict[str, Any]]:
+def best_return(experiment: Experiment, iterations: int) -> tuple[float, dict[str, Any]]:
     """The best mean return of up to `iterations` of the algorithm, which ends early at 0.98, and the last result."""
-    algorithm = config.build_algo()
+    algorithm = build_algorithm(experiment)
     try:
         best = -math.inf
         for _ in range(iterations):

@@ -9,8 +9,8 @@ import ray
 
 from envs.common.errors import ConfigError
 from tests.train.experiments import has_played, toy_q, train_until
-from train.algorithms import algorithm_config
-from train.apex import APEXRunner, ReplayShard, first_td_errors, ladder_epsilons
+from train.algorithms import build_algorithm
+from train.apex import APEXConfig, APEXRunner, ReplayShard, first_td_errors, ladder_epsilons
 from train.rollouts.n_step import GOES_ON, TERMINATED, TRUNCATED
 from train.run import train
 
@@ -20,7 +20,7 @@ def apex(world="identity", **settings):
 
 
 def config_of(world, **settings):
-    return algorithm_config(apex(world, bf16=False, **settings))
+    return APEXConfig.from_experiment(apex(world, bf16=False, **settings))
 
 
 def test_epsilons_form_the_papers_ladder():
@@ -145,7 +145,7 @@ class SlowToAnswer(ReplayShard):
 def test_goes_on_when_an_env_runner_and_a_shard_are_killed_and_corrupts_no_transition(one_ray, monkeypatch):
     monkeypatch.setattr("train.apex.ReplayShard", SlowToAnswer)
     settings = {"num_replay_shards": 2, "learning_starts": 200, "n_step": 3, "gamma": 0.9, "options": {"num_games": 8}}
-    algorithm = algorithm_config(apex("counting", **settings)).build_algo()
+    algorithm = build_algorithm(apex("counting", **settings))
     shards = algorithm._shard_actors
 
     def check_shards():
@@ -177,15 +177,15 @@ def test_goes_on_when_an_env_runner_and_a_shard_are_killed_and_corrupts_no_trans
 
 @pytest.mark.long
 def test_a_restored_algorithm_goes_on(one_ray, tmp_path):
-    config = algorithm_config(apex())
-    first = config.copy().build_algo()
+    experiment = apex()
+    first = build_algorithm(experiment)
     try:
         train_until(first, lambda *_: first.agent_steps() > 6000)
         first.save_to_path(str(tmp_path / "checkpoint"))
         steps = first.agent_steps()
     finally:
         first.stop()
-    second = config.copy().build_algo()
+    second = build_algorithm(experiment)
     try:
         second.restore_from_path(str(tmp_path / "checkpoint"))
         assert second.agent_steps() == steps

@@ -10,8 +10,8 @@ import torch
 from agents import networks
 from envs.common.errors import ConfigError
 from tests.train.experiments import toy_q
-from train.algorithms import algorithm_config
-from train.dqn import dqn_losses, project
+from train.algorithms import build_algorithm
+from train.dqn import DQNConfig, dqn_losses, project
 from train.rollouts.q_runner import QRunner
 from train.run import train
 from train.runs.folder import RunFolder
@@ -107,7 +107,7 @@ def test_distributional_losses_are_cross_entropies_to_the_projected_target(doubl
 
 
 def played(experiment, iterations, *, enough=0.98):
-    algorithm = algorithm_config(experiment).build_algo()
+    algorithm = build_algorithm(experiment)
     try:
         best = -math.inf
         for _ in range(iterations):
@@ -158,7 +158,7 @@ def test_learns_with_two_remote_env_runners(one_ray):
 @pytest.mark.parametrize("num_learners", [1, 2])
 def test_learners_apart_share_batches_and_return_td_errors_in_their_order(one_ray, num_learners):
     experiment = replace(toy_q("identity", bf16=False), num_learners=num_learners)
-    algorithm = algorithm_config(experiment).build_algo()
+    algorithm = build_algorithm(experiment)
     try:
         returns = [algorithm.train()["env_runners"]["episode_return_mean"] for _ in range(20)]
         assert max(returns) >= 0.95
@@ -181,7 +181,7 @@ def test_learners_apart_share_batches_and_return_td_errors_in_their_order(one_ra
 
 
 def test_each_decision_is_learned_from_as_often_as_replay_ratio_says(one_ray):
-    algorithm = algorithm_config(toy_q("identity", replay_ratio=1.7, learning_starts=1)).build_algo()
+    algorithm = build_algorithm(toy_q("identity", replay_ratio=1.7, learning_starts=1))
     try:
         for _ in range(20):
             result = algorithm.train()
@@ -199,7 +199,7 @@ def weights_of(algorithm):
 @pytest.mark.parametrize("tau", [1.0, 0.25])
 def test_the_target_network_follows_at_its_time_and_pace(one_ray, tau):
     options = {"target_update_freq": 3, "tau": tau, "learning_starts": 1, "train_batch_size": 256, "replay_ratio": 1}
-    algorithm = algorithm_config(toy_q("identity", **options)).build_algo()
+    algorithm = build_algorithm(toy_q("identity", **options))
     name = "advantage.weight"
     try:
         before = weights_of(algorithm)[f"target.{name}"]
@@ -214,7 +214,7 @@ def test_the_target_network_follows_at_its_time_and_pace(one_ray, tau):
 
 
 def test_random_actions_are_as_frequent_as_epsilon_says_and_uniform_over_the_allowed(one_ray):
-    runner = QRunner(config=algorithm_config(toy_q("masked-bandit", num_steps=200, bf16=False)), worker_index=0)
+    runner = QRunner(config=DQNConfig.from_experiment(toy_q("masked-bandit", num_steps=200, bf16=False)), worker_index=0)
     with torch.no_grad():
         runner.module.network.advantage.bias.copy_(torch.tensor([0.0, 1.0, 2.0, 3.0]))
     runner.set_epsilon(0.4)
@@ -227,8 +227,8 @@ def test_random_actions_are_as_frequent_as_epsilon_says_and_uniform_over_the_all
 
 
 def test_a_restored_algorithm_goes_on_with_network_target_and_schedules(one_ray, tmp_path):
-    config = algorithm_config(toy_q("identity", learning_rate=[[0, 1e-2], [5120, 0.0]], target_update_freq=7))
-    first, second = config.copy().build_algo(), config.copy().build_algo()
+    experiment = toy_q("identity", learning_rate=[[0, 1e-2], [5120, 0.0]], target_update_freq=7)
+    first, second = build_algorithm(experiment), build_algorithm(experiment)
     try:
         for _ in range(6):
             first.train()
@@ -292,7 +292,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(one_ray, tmp_path):
 
 def test_the_same_seed_gives_the_same_numbers(one_ray):
     def curve():
-        algorithm = algorithm_config(toy_q("corridor", **{**RAINBOW, "epsilon": 0.1})).build_algo()
+        algorithm = build_algorithm(toy_q("corridor", **{**RAINBOW, "epsilon": 0.1}))
         try:
             return [algorithm.train().get("learners", {}).get("default_policy", {}).get("qf_loss") for _ in range(5)]
         finally:

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from tests.train.experiments import best_return, toy
-from train.ppo import PPOConfig, adapted_kl_coef, ppo_loss
+from train.algorithm_settings import PPOSettings
+from train.algorithms import build_algorithm
+from train.ppo import adapted_kl_coef, ppo_loss
 
 
 def loss_by_hand(logits, values, batch, c, ent_coef, kl_coef):
@@ -24,15 +26,15 @@ def loss_by_hand(logits, values, batch, c, ent_coef, kl_coef):
         z = math.fsum(math.exp(logits[i][k]) for k in allowed)
         p = {k: math.exp(logits[i][k]) / z for k in allowed}
         ratio = p[int(batch["actions"][i])] / math.exp(batch["action_logp"][i])
-        surrogate = min(ratio * advantages[i], min(max(ratio, 1 - c.clip_param), 1 + c.clip_param) * advantages[i])
+        surrogate = min(ratio * advantages[i], min(max(ratio, 1 - c.clip_coef), 1 + c.clip_coef) * advantages[i])
         error = (values[i] - batch["value_targets"][i]) ** 2
         if c.clip_vloss:
-            step = min(max(values[i] - batch["vf_preds"][i], -c.clip_param), c.clip_param)
+            step = min(max(values[i] - batch["vf_preds"][i], -c.clip_coef), c.clip_coef)
             error = max(error, (batch["vf_preds"][i] + step - batch["value_targets"][i]) ** 2)
         entropy = -math.fsum(q * math.log(q) for q in p.values())
         old = {k: math.exp(batch["action_dist_inputs"][i][k]) for k in allowed}
         kl = math.fsum(old[k] * math.log(old[k] / p[k]) for k in allowed)
-        total += -surrogate + c.vf_loss_coeff * 0.5 * error - ent_coef * entropy + kl_coef * kl
+        total += -surrogate + c.vf_coef * 0.5 * error - ent_coef * entropy + kl_coef * kl
     return total / n
 
 
@@ -52,12 +54,11 @@ def test_the_loss_equals_the_papers_formula(norm_adv, clip_vloss, kl_coef):
         "value_targets": rng.normal(size=n), "vf_preds": rng.normal(size=n), "action_dist_inputs": old,
     }  # fmt: skip
     logits, values = rng.normal(size=(n, actions)), rng.normal(size=n)
-    config = PPOConfig().training(clip_param=0.2, vf_loss_coeff=0.7, use_kl_loss=kl_coef > 0)
-    config.norm_adv, config.clip_vloss = norm_adv, clip_vloss
+    settings = PPOSettings(clip_coef=0.2, vf_coef=0.7, kl_coef=kl_coef, norm_adv=norm_adv, clip_vloss=clip_vloss)
     tensors = {name: torch.from_numpy(column) for name, column in batch.items()}
     coefs = {"ent_coef": 0.03, "kl_coef": kl_coef}
-    loss, parts = ppo_loss(torch.from_numpy(logits), torch.from_numpy(values), tensors, config, **coefs)
-    assert float(loss) == pytest.approx(loss_by_hand(logits, values, batch, config, **coefs), abs=1e-6)
+    loss, parts = ppo_loss(torch.from_numpy(logits), torch.from_numpy(values), tensors, settings, **coefs)
+    assert float(loss) == pytest.approx(loss_by_hand(logits, values, batch, settings, **coefs), abs=1e-6)
     assert 0 < parts["clipfrac"] < 1
 
 
@@ -73,7 +74,7 @@ def test_masked_logits_get_no_gradient():
         "action_logp": torch.log(torch.tensor([0.5, 0.5])), "advantages": torch.tensor([1.0, -1.0]),
         "value_targets": torch.zeros(2), "vf_preds": torch.zeros(2),
     }  # fmt: skip
-    loss, _ = ppo_loss(logits, torch.zeros(2), batch, PPOConfig(), ent_coef=0.1)
+    loss, _ = ppo_loss(logits, torch.zeros(2), batch, PPOSettings(), ent_coef=0.1)
     loss.backward()
     assert torch.isfinite(logits.grad).all()
     assert (logits.grad[:, 2] == 0).all()
@@ -82,28 +83,28 @@ def test_masked_logits_get_no_gradient():
 
 @pytest.mark.parametrize("bf16", [False, True])
 def test_solves_the_identity_world(one_ray, bf16):
-    assert best_return(PPOConfig.from_experiment(toy("identity", bf16=bf16)), 30)[0] >= 0.95
+    assert best_return(toy("identity", bf16=bf16), 30)[0] >= 0.95
 
 
 def test_solves_the_masked_bandit_where_the_world_refuses_masked_actions(one_ray):
     """Always the best of what is allowed: the ranking 0 < 1 < 2 < 3 must be learned from masked choices alone."""
-    assert best_return(PPOConfig.from_experiment(toy("masked-bandit")), 60)[0] >= 0.95
+    assert best_return(toy("masked-bandit"), 60)[0] >= 0.95
 
 
 def test_solves_the_corridor_whose_rows_end_at_different_times(one_ray):
-    best, result = best_return(PPOConfig.from_experiment(toy("corridor", gamma=0.95)), 60)
+    best, result = best_return(toy("corridor", gamma=0.95), 60)
     assert best >= 0.95
     assert result["env_runners"]["episode_len_mean"] == pytest.approx(10, abs=1)
 
 
 def test_learns_with_a_remote_env_runner(one_ray):
-    best, result = best_return(PPOConfig.from_experiment(toy("identity", num_env_runners=1)), 40)
+    best, result = best_return(toy("identity", num_env_runners=1), 40)
     assert best >= 0.95
     assert result["env_runners"]["num_env_steps_sampled"] == 64 * 16
 
 
 def test_the_learning_rate_follows_the_budget_and_target_kl_leaves_out_epochs(one_ray):
-    algorithm = PPOConfig.from_experiment(toy("identity", anneal_lr=True, target_kl=0.0, num_epochs=4)).build_algo()
+    algorithm = build_algorithm(toy("identity", anneal_lr=True, target_kl=0.0, num_epochs=4))
     try:
         algorithm.fraction_done = 0.25
         learned = algorithm.train()["learners"]["default_policy"]
@@ -123,10 +124,10 @@ def learned(algorithm):
 
 def test_schedules_go_by_decisions_and_survive_a_restart(one_ray, tmp_path):
     """Each iteration of the identity world takes 1024 decisions, so these knots are met exactly."""
-    config = PPOConfig.from_experiment(
-        toy("identity", learning_rate=[[0, 1e-2], [2048, 3e-3], [4096, 1e-3]], ent_coef=[[0, 0.5], [1024, 0.5], [3072, 0.25]])
+    experiment = toy(
+        "identity", learning_rate=[[0, 1e-2], [2048, 3e-3], [4096, 1e-3]], ent_coef=[[0, 0.5], [1024, 0.5], [3072, 0.25]]
     )
-    first, second = config.copy().build_algo(), config.copy().build_algo()
+    first, second = build_algorithm(experiment), build_algorithm(experiment)
     try:
         seen = [learned(first) for _ in range(3)]
         assert [steps for _, steps in seen] == [1024, 2048, 3072]
@@ -141,8 +142,8 @@ def test_schedules_go_by_decisions_and_survive_a_restart(one_ray, tmp_path):
 
 
 def test_weight_of_the_kl_penalty_and_scale_of_rewards_are_part_of_a_checkpoint(one_ray, tmp_path):
-    config = PPOConfig.from_experiment(toy("corridor", kl_coef=0.2, kl_target=1e-6, norm_reward=True))
-    first, second = config.copy().build_algo(), config.copy().build_algo()
+    experiment = toy("corridor", kl_coef=0.2, kl_target=1e-6, norm_reward=True)
+    first, second = build_algorithm(experiment), build_algorithm(experiment)
     try:
         weights = [learned(first)[0]["curr_kl_coeff"] for _ in range(3)]
         assert weights == pytest.approx([0.2, 0.4, 0.8])
@@ -159,17 +160,17 @@ def test_weight_of_the_kl_penalty_and_scale_of_rewards_are_part_of_a_checkpoint(
 
 def test_solves_the_identity_world_with_every_option_at_once(one_ray):
     options = {"kl_coef": 0.05, "norm_reward": True, "clip_vloss": True, "target_kl": 0.2, "ent_coef": [[0, 0.02], [9000, 0.0]]}
-    assert best_return(PPOConfig.from_experiment(toy("identity", **options)), 60)[0] >= 0.95
+    assert best_return(toy("identity", **options), 60)[0] >= 0.95
 
 
 def test_learns_in_views_that_are_drawn_for_each_decision(one_ray):
     """Wrongly translated actions would earn 0.25 in the view that is shown half the time."""
-    assert best_return(PPOConfig.from_experiment(toy("symmetric-identity", symmetries=True)), 40)[0] >= 0.95
+    assert best_return(toy("symmetric-identity", symmetries=True), 40)[0] >= 0.95
 
 
 def test_the_same_seed_gives_the_same_numbers(one_ray):
     def curve():
-        algorithm = PPOConfig.from_experiment(toy("corridor")).build_algo()
+        algorithm = build_algorithm(toy("corridor"))
         try:
             return [algorithm.train()["learners"]["default_policy"]["policy_loss"] for _ in range(3)]
         finally:

@@ -1,4 +1,4 @@
-"""What every algorithm on RLlib does here: set up its configuration, play on all env runners, count steps, log episodes."""
+"""What every algorithm on RLlib does here: play on all env runners, count steps, log episodes, restart learners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import COMPONENT_LEARNER, DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
 from ray.rllib.core.learner.learner_group import LearnerGroup
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.actor_manager import FaultTolerantActorManager, RemoteCallResults
 from ray.rllib.utils.metrics import (
@@ -27,14 +26,9 @@ from ray.rllib.utils.metrics import (
 )
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-from train.algorithm_settings import PPOSettings, QSettings
-from train.config import Experiment
 from train.rllib.batched_config import BatchedConfig
-from train.rllib.connector import fragments_to_batch
 from train.rllib.env_runner_failures import Failures, clear_errors
-from train.rllib.modules import NetworkModule, has_fast_bfloat16
 from train.rollouts.batch_runner import EPISODE_SUMS, BatchEnvRunner
-from train.worlds.build import world_options
 
 AGENT_STEPS_BEFORE = "agent_steps_before"
 """Key of the learner's `timesteps`: the decisions taken in all earlier iterations. Schedules follow this count."""
@@ -48,43 +42,6 @@ RUNNERS = "runners"
 """Key of the env runners' part of a checkpoint: `BatchEnvRunner.progress` by the runner's number."""
 _SECONDS_BETWEEN_COPIES = 10.0
 _PATIENCE = 0.1
-
-
-def configure(
-    config: BatchedConfig,
-    experiment: Experiment,
-    settings: PPOSettings | QSettings,
-    *,
-    runner_class: type[BatchEnvRunner],
-    module_class: type[NetworkModule],
-    learner_class: type,
-) -> None:
-    """Fill in what an experiment says for any algorithm: world, network, env runners, learners, seed, batched path."""
-    network = experiment.policy_network
-    bf16 = has_fast_bfloat16() if settings.bf16 is None else settings.bf16
-    config.environment(experiment.env.name, env_config=world_options(experiment))
-    config.env_runners(
-        env_runner_cls=runner_class,
-        num_env_runners=experiment.num_env_runners,
-        rollout_fragment_length=settings.num_steps,
-        create_env_on_local_worker=False,
-        # There are no connectors on the batched path. Asking for their states after each iteration would wait for all that env
-        # runners are doing, and take what they failed at with it.
-        merge_env_runner_states=False,
-        broadcast_env_runner_states=False,
-    )
-    config.learners(num_learners=experiment.num_learners, num_gpus_per_learner=experiment.num_gpus_per_learner)
-    config.training(
-        gamma=settings.gamma,
-        grad_clip=settings.max_grad_norm,
-        grad_clip_by="global_norm",
-        learner_class=learner_class,
-        learner_connector=fragments_to_batch,
-        add_default_connectors_to_learner_pipeline=False,
-    )
-    model_config = {"name": network.name, "options": dict(network.options), "bf16": bf16}
-    config.rl_module(rl_module_spec=RLModuleSpec(module_class=module_class, model_config=model_config))
-    config.debugging(seed=experiment.seed, log_level="ERROR")
 
 
 class _EnvRunnerGroup(EnvRunnerGroup):

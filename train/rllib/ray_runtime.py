@@ -1,4 +1,4 @@
-"""Starts Ray quietly and stops it again, and builds the algorithm of an experiment on it."""
+"""Starts Ray quietly and stops it again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import procsnake
 from envs.common.command_line import shell_command
@@ -122,15 +121,3 @@ def is_lost_process(error: Exception) -> bool:
 def num_processes(experiment: Experiment) -> int:
     """Return how many processes a run keeps busy."""
     return 1 + experiment.num_env_runners + experiment.num_learners
-
-
-@contextmanager
-def built_algorithm(experiment: Experiment) -> Iterator[Any]:
-    """Yield the experiment's algorithm (`train.algorithms.build_algorithm`), and stop it at the end."""
-    from train.algorithms import build_algorithm
-
-    algorithm = build_algorithm(experiment)
-    try:
-        yield algorithm
-    finally:
-        algorithm.stop()

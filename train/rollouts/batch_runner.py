@@ -25,6 +25,7 @@ from ray.rllib.utils.metrics import (
 )
 
 from envs.api import BatchEnv
+from train.algorithm_settings import PPOSettings
 from train.rllib.allocator import keep_freed_memory
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
@@ -91,9 +92,10 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self._entropy = np.random.SeedSequence()
         self._env_seed, torch_seed = (int(word) for word in self._entropy.generate_state(2))
         self._generator = torch.Generator(self._device).manual_seed(torch_seed)
-        if getattr(self.config, "norm_reward", False):
-            self._scaler = RewardScaler(self.num_envs, self.config.gamma)
-        if getattr(self.config, "symmetries", False):
+        settings = self.config.settings
+        if isinstance(settings, PPOSettings) and settings.norm_reward:
+            self._scaler = RewardScaler(self.num_envs, settings.gamma)
+        if isinstance(settings, PPOSettings) and settings.symmetries:
             self._views = RandomViews(self.env, self._env_seed)
 
     def make_module(self) -> None:
@@ -208,7 +210,8 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             "ended": np.empty(size, np.bool_),
             "final_values": np.empty(size, np.float32),
         }
-        if getattr(self.config, "use_kl_loss", False):
+        settings = self.config.settings
+        if isinstance(settings, PPOSettings) and settings.kl_coef:
             columns[Columns.ACTION_DIST_INPUTS] = np.empty((size, int(self.env.single_action_space.n)), np.float32)
         return columns
 
@@ -273,7 +276,9 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         del columns["steps"]
         rows, rewards, ended, final_values = (columns.pop(name) for name in ("rows", "rewards", "ended", "final_values"))
         values = columns[Columns.VF_PREDS]
-        gamma, gae_lambda = float(self.config.gamma), float(self.config.lambda_)
+        settings = self.config.settings
+        assert isinstance(settings, PPOSettings)
+        gamma, gae_lambda = settings.gamma, settings.gae_lambda
         columns[ADVANTAGES] = gae(rows, rewards, values, ended, final_values, last_values, gamma, gae_lambda)
         columns[VALUE_TARGETS] = columns[ADVANTAGES] + values
         return Fragment(columns, env_steps=steps * self.env.env_steps_per_advance)

@@ -7,12 +7,13 @@ observation of a step is the observation some steps later; it is found by index 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from ray.rllib.core.columns import Columns
 
 from envs.common.errors import ConfigError
+from train.algorithm_settings import QSettings
+from train.rllib.batched_config import BatchedConfig
 from train.rllib.modules import ACTION_MASK
 from train.rollouts.n_step import GOES_ON, LOST, TERMINATED, TRUNCATED, later, n_step_returns
 from train.rollouts.sum_tree import SumTree
@@ -79,14 +80,16 @@ class ReplayBuffer:
         self._length = 0
 
     @classmethod
-    def of(cls, config: Any, *, num_rings: int, part: int = 0, num_parts: int = 1) -> ReplayBuffer:
+    def of(cls, config: BatchedConfig, *, num_rings: int, part: int = 0, num_parts: int = 1) -> ReplayBuffer:
         """Make the buffer that a Q-learning configuration asks for, or one of `num_parts` equal parts of it."""
+        settings = config.settings
+        assert isinstance(settings, QSettings)
         return cls(
-            config.replay_capacity // num_parts,
+            settings.replay_capacity // num_parts,
             num_rings=num_rings,
-            n_step=config.n_step,
-            gamma=config.gamma,
-            alpha=config.priority_alpha,
+            n_step=settings.n_step,
+            gamma=settings.gamma,
+            alpha=settings.priority_alpha,
             seed=(config.seed or 0) + part,
         )
 

@@ -12,8 +12,8 @@ from typing import Any
 from ray.tune import Trainable
 
 from envs.common.errors import UnknownNameError
+from train.algorithms import build_algorithm
 from train.config import Experiment
-from train.rllib.ray_runtime import built_algorithm
 from train.run import provenance
 from train.runs.folder import CONFIG, COUNTERS, CURVE, RunError, RunFolder, read_counters
 from train.runs.lock import locked
@@ -42,7 +42,8 @@ class TrialRun(Trainable):
         path = Path(fixed["folder"]) / f"{experiment.name}-{self.trial_id.rpartition('_')[2]}"
         self._metric, self._score = fixed["metric"], None
         progress = Progress(title=experiment.name, quiet=True)
-        algorithm = self._stack.enter_context(built_algorithm(experiment))
+        algorithm = build_algorithm(experiment)
+        self._stack.callback(algorithm.stop)
         folder = RunFolder.set_up(path, experiment, provenance())
         self._stack.enter_context(locked(folder.path))
         self._session = Session(experiment, folder, algorithm, progress)

@@ -30,7 +30,7 @@ from tests.serve.aicrowd.entries import experiment, settings
 from tests.serve.aicrowd.legacy_environment import build, find_python
 from tests.serve.aicrowd.starter_kit import KIT, put_back
 from train.config import Experiment
-from train.ppo import PPOConfig, ppo_loss
+from train.ppo import ppo_loss
 from train.rollouts.batch_runner import ADVANTAGES, VALUE_TARGETS
 from train.rollouts.reward_scaling import RewardScaler
 from train.worlds.build import without_training
@@ -186,11 +186,11 @@ def batch_of(logits: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def own_losses(recipe: str, logits: np.ndarray, values: np.ndarray, columns: dict[str, np.ndarray]) -> dict[str, float]:
-    config = PPOConfig.from_experiment(experiment(recipe))
+    settings = experiment(recipe).settings
     renamed = {"advantages": ADVANTAGES, "value_targets": VALUE_TARGETS}
     batch = {renamed.get(name, name): torch.from_numpy(column) for name, column in columns.items()}
-    coefs = {"ent_coef": 0.01, "kl_coef": config.kl_coeff if config.use_kl_loss else 0.0}
-    loss, parts = ppo_loss(torch.from_numpy(logits), torch.from_numpy(values), batch, config, **coefs)
+    coefs = {"ent_coef": 0.01, "kl_coef": settings.kl_coef}
+    loss, parts = ppo_loss(torch.from_numpy(logits), torch.from_numpy(values), batch, settings, **coefs)
     return {"total_loss": float(loss), **{name: float(parts[name]) for name in ("policy_loss", "vf_loss", "entropy")}}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from train.algorithms import algorithm_config
+from train.algorithms import build_algorithm
 from train.config import Experiment
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -34,7 +34,7 @@ def test_balances_for_475_steps(one_ray, algorithm):
             "budget": {"total_agent_steps": 1},
         }
     )
-    trained = algorithm_config(experiment).build_algo()
+    trained = build_algorithm(experiment)
     ended: list[tuple[float, int]] = []
     try:
         while trained.agent_steps() < 300_000:

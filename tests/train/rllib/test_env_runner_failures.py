@@ -8,7 +8,7 @@ import yaml
 import procsnake
 from envs.common.errors import ConfigError
 from tests.train.experiments import toy, toy_q, train_until
-from train.algorithms import algorithm_config
+from train.algorithms import build_algorithm
 from train.rllib import env_runner_failures
 from train.rllib.env_runner_failures import EnvRunnerError, Failures, cause_of, clear_errors
 
@@ -102,7 +102,7 @@ def test_ctrl_c_is_heard_while_no_env_runner_plays(one_ray, tmp_path, capsys, mo
 def test_the_run_goes_on_while_one_env_runner_plays_and_the_other_comes_back(one_ray, tmp_path, monkeypatch):
     """The second world made fails, and two of those that are made in its place."""
     monkeypatch.setattr(env_runner_failures, "MOST_FAILURES", 1)
-    algorithm = algorithm_config(experiment_of("apex", num_env_runners=2, folder=str(tmp_path))).build_algo()
+    algorithm = build_algorithm(experiment_of("apex", num_env_runners=2, folder=str(tmp_path)))
     try:
         train_until(algorithm, lambda _, learned: learned.get("restored_env_runners", 0) >= 3)
         steps = algorithm.agent_steps()

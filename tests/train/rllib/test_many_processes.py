@@ -8,9 +8,8 @@ import pytest
 import ray
 
 from tests.train.experiments import best_return, has_played, toy, toy_q, train_until
-from train.algorithms import algorithm_config
+from train.algorithms import build_algorithm
 from train.config import Experiment
-from train.ppo import PPOConfig
 from train.run import train
 from train.runs.export import checkpointed_weights
 from train.runs.folder import RunFolder
@@ -25,7 +24,7 @@ def distributed(**changes) -> Experiment:
 
 @pytest.mark.parametrize("num_learners", [0, 1])
 def test_two_env_runners_and_a_learner_apart_learn_the_same_way(one_ray, num_learners):
-    best, result = best_return(PPOConfig.from_experiment(distributed(num_learners=num_learners)), 40)
+    best, result = best_return(distributed(num_learners=num_learners), 40)
     assert best >= 0.95
     assert result["env_runners"]["num_env_steps_sampled"] == 2 * 64 * 16
 
@@ -35,7 +34,7 @@ def test_two_env_runners_and_a_learner_apart_learn_the_same_way(one_ray, num_lea
 def test_training_goes_on_when_a_learner_is_killed_and_it_keeps_what_it_knew(one_ray, algorithm, num_learners):
     """Two learners share every batch; APEX goes on exploring, so its threshold is lower."""
     made = toy("identity") if algorithm == "ppo" else toy_q("identity", algorithm=algorithm, num_env_runners=1)
-    trained = algorithm_config(Experiment.from_dict({**made.to_dict(), "num_learners": num_learners})).build_algo()
+    trained = build_algorithm(Experiment.from_dict({**made.to_dict(), "num_learners": num_learners}))
     threshold = 0.7 if algorithm == "apex" else 0.9
     try:
         train_until(trained, lambda result, _: result.get("env_runners", {}).get("episode_return_mean", 0.0) >= threshold)
@@ -68,7 +67,7 @@ def test_a_run_with_everything_apart_is_saved_resumed_and_exported(one_ray, tmp_
 
 
 def test_training_goes_on_when_an_env_runner_is_killed(one_ray):
-    algorithm = PPOConfig.from_experiment(distributed()).build_algo()
+    algorithm = build_algorithm(distributed())
     try:
         steps, lifetime = [], []
         for iteration in range(30):
@@ -91,5 +90,5 @@ def test_training_goes_on_when_an_env_runner_is_killed(one_ray):
 
 
 def test_ray_does_not_warn_that_env_runners_cant_be_started_anew(one_ray, capfd):
-    algorithm_config(distributed()).build_algo().stop()
+    build_algorithm(distributed()).stop()
     assert "restart" not in capfd.readouterr().err

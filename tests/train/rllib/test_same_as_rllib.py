@@ -13,7 +13,8 @@ import envs
 from tests.train.experiments import toy, toy_q
 from tests.train.rllib.rllib_own import RowEnv, own_dqn, own_ppo
 from tests.train.small_worlds import IdentityWorld, ToyWorld
-from train.algorithms import algorithm_config
+from train.dqn import DQNConfig
+from train.ppo import PPOConfig
 
 # Two algorithms in one process share the name under which RLlib registers its environment.
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore:.*Overriding environment")]
@@ -87,7 +88,7 @@ def test_ppo(one_ray):
     # RLlib adds a masked step to each episode, which here is every other row: four minibatches an epoch, as ours.
     own = {"rows": GAMES, "steps": steps, "minibatch_size": 2 * GAMES * steps // 4, "model": MODEL, **shared}
     ours, theirs = curves(
-        lambda: algorithm_config(toy("identity", options={"num_games": GAMES}, bf16=False, **settings)),
+        lambda: PPOConfig.from_experiment(toy("identity", options={"num_games": GAMES}, bf16=False, **settings)),
         lambda: own_ppo("identity-alone", **own),
         iterations=14,
     )
@@ -101,7 +102,9 @@ def test_dqn(one_ray):
     register_env("chain-alone", lambda _: RowEnv(Chain(num_games=1)))
     steps, iterations = 4, 70
     ours, theirs = curves(
-        lambda: algorithm_config(toy_q("chain", options={"num_games": GAMES}, bf16=False, num_steps=steps, **Q_SETTINGS)),
+        lambda: DQNConfig.from_experiment(
+            toy_q("chain", options={"num_games": GAMES}, bf16=False, num_steps=steps, **Q_SETTINGS)
+        ),
         lambda: own_dqn("chain-alone", rows=GAMES, steps=steps, settings=Q_SETTINGS, model=MODEL),
         iterations,
     )

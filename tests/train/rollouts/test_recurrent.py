@@ -16,8 +16,8 @@ from agents.policy import onnx_forward, onnx_steps
 from envs.common.errors import ConfigError
 from tests.train.experiments import best_return, toy
 from tests.train.small_worlds import ToyWorld
-from train.algorithms import algorithm_config
 from train.config import Experiment
+from train.ppo import PPOConfig
 from train.rollouts.recurrent import STATE, STRETCH, RecurrentRunner, shuffled_stretches, stretch_lengths
 from train.run import check, train
 from train.worlds.build import make_world, world_options
@@ -71,13 +71,13 @@ def recall(units: int, *, world: str = "recall", num_steps: int = 9, **options: 
 
 def runner_of(experiment: Experiment) -> RecurrentRunner:
     torch.manual_seed(0)
-    return RecurrentRunner(config=algorithm_config(experiment), worker_index=0)
+    return RecurrentRunner(config=PPOConfig.from_experiment(experiment), worker_index=0)
 
 
 def test_a_memory_solves_what_no_network_without_one_can(one_ray):
-    best, _ = best_return(algorithm_config(recall(16)), 60)
+    best, _ = best_return(recall(16), 60)
     assert best >= 0.95
-    without, _ = best_return(algorithm_config(recall(0)), 20)
+    without, _ = best_return(recall(0), 20)
     # The lamp is no longer seen when it is asked for: half of the answers are right, whatever is learned.
     assert without < 0.75
 

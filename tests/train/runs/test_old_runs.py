@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from train.rllib.ray_runtime import built_algorithm
+from train.algorithms import build_algorithm
 from train.run import train
 from train.runs.folder import RunFolder
 
@@ -27,9 +27,12 @@ def test_its_checkpoint_holds_the_weights_that_it_exported(one_ray, old_run):
     exported = load_file(old_run / "bundle/weights.safetensors")
     folder, experiment = RunFolder.open(old_run)
     (checkpoint,) = folder.checkpoints()
-    with built_algorithm(experiment) as algorithm:
+    algorithm = build_algorithm(experiment)
+    try:
         algorithm.restore_from_path(str(checkpoint))
         restored = algorithm.policy_weights()
+    finally:
+        algorithm.stop()
     for name, weights in exported.items():
         np.testing.assert_array_equal(restored[f"network.{name}"], weights)
 

@@ -11,7 +11,7 @@ from envs.battlesnake.state import ALIVE, UP
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.wrappers import layers
 from tests.train.rollouts.test_batch_runner import runner
-from train.algorithms import algorithm_config
+from train.algorithms import build_algorithm
 from train.config import Experiment
 from train.run import train
 from train.runs.folder import RunFolder
@@ -272,7 +272,7 @@ def test_a_resumed_run_has_the_pool_its_win_rates_and_the_stage_of_before(one_ra
     run = train(experiment, runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 7).path
     (checkpoint, counters) = RunFolder(run).newest_checkpoint()
     assert counters["iteration"] == 7
-    first, second = (algorithm_config(experiment).build_algo() for _ in range(2))
+    first, second = (build_algorithm(experiment) for _ in range(2))
     try:
         first.restore_from_path(str(checkpoint))
         kept = plain_values(first._ask_for_progress())
