@@ -23,6 +23,7 @@ from train.cluster.sizes import sized
 from train.config import Experiment
 from train.rllib.env_runner_failures import EnvRunnerError, clear_errors
 from train.rllib.ray_runtime import is_lost_process, num_processes, running_ray
+from train.runs.evaluation import Evaluator
 from train.runs.folder import CONFIG, RunError, RunFolder, resume_command
 from train.runs.lock import locked
 from train.runs.progress import Progress
@@ -87,7 +88,7 @@ def train(
             stack.enter_context(locked(folder.path))
             start = starting_point(folder, experiment, trust=trust, say=progress.say)
         progress.status("preparing the world")
-        check(experiment)
+        evaluator = check(experiment)
         if cluster and not experiment.uses_ray:
             raise ConfigError(f"{experiment.algorithm} is a single process and can't use a cluster; leave out --cluster")
         progress.status("starting Ray and building the network" if experiment.uses_ray else "building the network")
@@ -103,7 +104,7 @@ def train(
         stop = stack.enter_context(_stop_on_signals(progress))
         algorithm = build_algorithm(experiment)
         stack.callback(algorithm.stop)
-        session = Session(experiment, folder, algorithm, progress)
+        session = Session(experiment, folder, algorithm, progress, evaluator=evaluator)
         if start:
             progress.say(f"continuing {folder.path} from iteration {start[1]['iteration']}")
         session.begin(start, wandb=wandb)
@@ -140,12 +141,14 @@ def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | No
     return RunResult(folder.path, bundle, finished, dict(session.row))
 
 
-def check(experiment: Experiment) -> None:
-    """Find mistakes in the experiment before anything is started or written, and have the world compiled before time counts."""
+def check(experiment: Experiment) -> Evaluator | None:
+    """Find mistakes in the experiment before anything is started or written, and have the world compiled before time counts.
+
+    Returns the evaluator of a run, if the experiment asks for one.
+    """
     import numpy as np
 
     from train.algorithm_settings import ImitationSettings
-    from train.runs.evaluation import Evaluator
     from train.runs.export import build_network
     from train.worlds.build import make_world, world_options
     from train.worlds.symmetry import views_of
@@ -153,8 +156,7 @@ def check(experiment: Experiment) -> None:
     with clear_errors(experiment.env.name):
         world = make_world({**world_options(experiment), "num_games": 1})
     build_network(experiment, world)
-    if experiment.evaluation:
-        Evaluator(experiment)
+    evaluator = Evaluator(experiment) if experiment.evaluation else None
     if getattr(experiment.settings, "symmetries", False):
         views_of(world)
     with clear_errors(experiment.env.name):
@@ -165,6 +167,7 @@ def check(experiment: Experiment) -> None:
             ask_once(experiment.settings, world)
         world.advance(np.zeros(world.num_envs, np.int64))
         world.close()
+    return evaluator
 
 
 @contextmanager

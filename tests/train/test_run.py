@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import envs
 from agents import bundle, networks
 from envs.common.errors import MissingDependencyError, UnknownNameError
 from tests.train.experiments import toy
@@ -61,6 +62,16 @@ def test_module_and_bundle_agree(one_ray, tmp_path):
     clear = top_two[:, 1] - top_two[:, 0] > 2e-4
     assert clear.sum() > 900
     assert (ours.argmax(axis=1) == theirs.argmax(axis=1))[clear].all()
+
+
+def test_each_part_of_a_run_builds_the_world_once_and_evaluations_share_theirs(one_ray, tmp_path, monkeypatch):
+    made, make = [], envs.make
+    monkeypatch.setattr(envs, "make", lambda name, **options: made.append(options["num_games"]) or make(name, **options))
+    data = toy("identity", steps=3 * 1024).to_dict() | {"evaluation": {"every_iterations": 1, "games": 7}}
+    result = train(Experiment.from_dict(data), runs_dir=tmp_path)
+    assert [row["evaluation_return_mean"] != "" for row in RunFolder(result.path).curve()] == [True] * 3
+    # The check before Ray starts, the evaluations, the env runner, and at the end the exported policy and its film.
+    assert made == [1, 7, 64, 1, 1]
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(one_ray, tmp_path):

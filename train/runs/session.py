@@ -29,14 +29,16 @@ _LATE_METRICS = ("episode_return_mean", "episode_len_mean", "mean_")
 class Session:
     """One stretch of a run, from its start or a checkpoint to its end or an interruption.
 
-    Raises `UnknownNameError` for opponents that don't exist; `step` raises it for metrics that don't exist.
+    `evaluator` is the experiment's, or None if it asks for none. `step` raises `UnknownNameError` for metrics that don't exist.
     """
 
-    def __init__(self, experiment: Experiment, folder: RunFolder, algorithm: Any, progress: Progress) -> None:
+    def __init__(
+        self, experiment: Experiment, folder: RunFolder, algorithm: Any, progress: Progress, *, evaluator: Evaluator | None
+    ) -> None:
         self.experiment, self.folder, self.algorithm, self.progress = experiment, folder, algorithm, progress
         self.counters: dict[str, Any] = {"iteration": 0, "env_steps": 0, "agent_steps": 0, "minutes": 0.0}
         self.row: dict[str, Any] = self._shown_counters()
-        self._evaluator = Evaluator(experiment) if experiment.evaluation else None
+        self._evaluator = evaluator
         self._tracking: Tracking | None = None
         self._levels = LevelTable()
 

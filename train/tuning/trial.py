@@ -15,6 +15,7 @@ from envs.common.errors import UnknownNameError
 from train.algorithms import build_algorithm
 from train.config import Experiment
 from train.run import provenance
+from train.runs.evaluation import Evaluator
 from train.runs.folder import CONFIG, COUNTERS, CURVE, RunError, RunFolder, read_counters
 from train.runs.lock import locked
 from train.runs.manifest import write_manifest
@@ -46,7 +47,8 @@ class TrialRun(Trainable):
         self._stack.callback(algorithm.stop)
         folder = RunFolder.set_up(path, experiment, provenance())
         self._stack.enter_context(locked(folder.path))
-        self._session = Session(experiment, folder, algorithm, progress)
+        evaluator = Evaluator(experiment) if experiment.evaluation else None
+        self._session = Session(experiment, folder, algorithm, progress, evaluator=evaluator)
 
     def step(self) -> dict[str, Any]:
         if not self._begun:
