@@ -31,8 +31,8 @@ from serve.cores import Cores
 from serve.customizations import Look
 from serve.deadline import MAX_THINK_MS, Decider
 from serve.metrics import Metrics
-from serve.rate_limit import NewGames, RateLimit
-from serve.request_body import MAX_BODY_BYTES, TooLargeError, read_body
+from serve.transport.rate_limit import NewGames, RateLimit
+from serve.transport.request_body import MAX_BODY_BYTES, TooLargeError, read_body
 from serve.viewer import Access, home_page, is_a_web_pages, viewer_blueprint
 
 __all__ = ["Look", "create_app"]
@@ -41,7 +41,7 @@ API_VERSION = "1"
 ARRIVED = "procsnake.arrived"
 """Key of the WSGI environment at which a server leaves the `time.monotonic()` at which a request was complete."""
 REPLY = "procsnake.reply"
-"""Where a server leaves a `serve.front.Reply`: the one answer to a request, which may be given before its thread is done."""
+"""Where a server leaves a `serve.transport.front.Reply`: a request's one answer, which may come before its thread is done."""
 GAMES = "procsnake.games"
 """Key of an application's `extensions` at which it keeps its `GameStore` (or None)."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -75,9 +75,9 @@ def create_app(
     * `cores` is how many agents think at a time (default: as many as there are cores).
     * `max_think_ms` is how long one call may think at most.
 
-    Bodies are limited as `serve.request_body` says. A malformed request gets 400 with a JSON reason. `serve.deadline` answers
-    for an agent that fails or is late. On a board that the engine can't hold no agent is asked, and the safest move is the
-    answer. So `/move` always gets a legal answer.
+    Bodies are limited as `serve.transport.request_body` says. A malformed request gets 400 with a JSON reason. `serve.deadline`
+    answers for an agent that fails or is late. On a board that the engine can't hold no agent is asked, and the safest move is
+    the answer. So `/move` always gets a legal answer.
 
     Raises `ConfigError` for no agents, for names that don't fit into a URL, for a bad secret, and for a rate that isn't
     positive.
@@ -186,7 +186,7 @@ class _Snake:
 
 
 class _LastWord:
-    """The event loop, which answers with a move when time is up (`serve.front.Reply`)."""
+    """The event loop, which answers with a move when time is up (`serve.transport.front.Reply`)."""
 
     def __init__(self, reply: Any) -> None:
         self._reply = reply

@@ -118,8 +118,8 @@ def _in_the_browser(options: argparse.Namespace) -> int:
     """The viewer shows the game as the referee knows it: whole, with what every agent here thought."""
     from flask import Flask, redirect
 
-    from serve.request_body import MAX_BODY_BYTES
     from serve.server import running, warm_up
+    from serve.transport.request_body import MAX_BODY_BYTES
     from serve.viewer import viewer_blueprint
     from serve.viewer.hosted_game import HostedGame
 

@@ -10,12 +10,12 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from envs.battlesnake.settings import MAP_IDS, RULESETS
-from envs.battlesnake.state import FULL_HEALTH, MAX_SIDE, MAX_SNAKES, MIN_SIDE, MOVE_NAMES
-from envs.battlesnake.webhook import MOST_SIDE
+from envs.battlesnake.state import FULL_HEALTH, MAX_SIDE, MIN_SIDE, MOVE_NAMES
+from envs.battlesnake.webhook import MAX_LISTED_SNAKES, MAX_TEXT, MAX_TURN, MOST_SIDE
 
 Schema = dict[str, Any]
 
-MAX_TEXT, MAX_SHOUT = 256, 256
+MAX_SHOUT = 256
 
 
 def document() -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _answer(description: str, schema: str) -> dict[str, Any]:
 def _schemas() -> dict[str, Schema]:
     return {
         "Request": _object(
-            {"game": _ref("Game"), "turn": _whole(0, 1 << 30), "board": _ref("Board"), "you": _ref("Snake")},
+            {"game": _ref("Game"), "turn": _whole(0, MAX_TURN), "board": _ref("Board"), "you": _ref("Snake")},
             required=["game", "board", "you"],
         ),
         "Game": _object(
@@ -93,14 +93,14 @@ def _schemas() -> dict[str, Schema]:
                 "height": _side(),
                 "food": _points(),
                 "hazards": _points(),
-                "snakes": {"type": "array", "items": _ref("Snake"), "maxItems": 4 * MAX_SNAKES},
+                "snakes": {"type": "array", "items": _ref("Snake"), "maxItems": MAX_LISTED_SNAKES},
             },
             required=["width", "height", "snakes"],
         ),
         "Snake": _object(
             {
                 "id": _text(),
-                "name": {"description": "No move depends on it; 256 characters are kept."},
+                "name": {"description": f"No move depends on it; {MAX_TEXT} characters are kept."},
                 "health": _whole(0, FULL_HEALTH),
                 "body": {**_points(), "description": "Head first."},
                 "latency": {

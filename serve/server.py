@@ -1,8 +1,8 @@
 """Serves the application with uvicorn in this process, warmed up before the first connection is taken.
 
 Uvicorn is an event loop that reads requests as they trickle in. It runs on every platform and takes a socket that we bound.
-`serve.connections` limits what may arrive, `serve.front` gives requests to threads, and `serve.processes` runs all this in
-worker processes.
+`serve.transport.connections` limits what may arrive, `serve.transport.front` gives requests to threads, and `serve.processes`
+runs all this in worker processes.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from envs.battlesnake.state import UP
 from envs.battlesnake.webhook import game_object, move_request, read_move_request
 from envs.common.errors import ProcsnakeError
 from serve.archive.outcome import cause_of_death
-from serve.connections import Connections, protocols
 from serve.deadline import safest_move
-from serve.front import Front
 from serve.logs import Seldom
+from serve.transport.connections import Connections, protocols
+from serve.transport.front import Front
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ SLOW = (
     "tests/envs/battlesnake/test_maps",
     "tests/envs/battlesnake/test_mutations.py",
     "tests/envs/battlesnake/test_properties.py",
-    "tests/envs/battlesnake/test_recording.py::test_to_test_gives_a_test",
+    "tests/envs/battlesnake/recording/test_files.py::test_to_test_gives_a_test",
     "tests/serve/archive/",
     "tests/serve/test_background.py",
     "tests/serve/test_deploy.py",

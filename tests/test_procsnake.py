@@ -20,19 +20,11 @@ import pytest
 
 import procsnake
 from tests.agents.bundles import make_bundle
+from tests.command_line import run
 from tests.envs.battlesnake.traces import DATA
 
 ROOT = Path(__file__).parents[1]
 RECORDING = str(DATA / "cli-output-example.jsonl")
-
-
-def run(capsys, *arguments):
-    try:
-        code = procsnake.main(arguments)
-    except SystemExit as stop:
-        code = stop.code
-    output = capsys.readouterr()
-    return code, output.out, output.err
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def run_sprt(options: argparse.Namespace) -> int:
         store.games()  # a damaged file is told before anything else
         print(f"the test is kept in {options.store}", file=sys.stderr)
         tell_own_efforts(test.effort, test.names_and_specs)
-        with Live() as live, chosen_workers(options, usable_cores()) as (workers, jobs):
+        with Live(line) as live, chosen_workers(options, usable_cores()) as (workers, jobs):
             progress = play_sprt(
                 test,
                 store,
@@ -144,14 +145,16 @@ def line(progress: Any) -> str:
 
 
 class Live:
-    """Shows the line while games are played, as a context manager. In a terminal it is drawn anew. Elsewhere it is printed to
-    stderr every ten seconds.
+    """A context manager that shows a line about the progress, with the time to go, while games are played.
+
+    In a terminal the line is drawn anew. Elsewhere it is printed to stderr every ten seconds. `line` makes it of the progress,
+    which must say how many games there are to go.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, line: Callable[[Any], str]) -> None:
         from agents.sprt.play import Pace
 
-        self._screen, self._pace, self._told = Redrawn(sys.stderr), Pace(), time.monotonic()
+        self._line, self._screen, self._pace, self._told = line, Redrawn(sys.stderr), Pace(), time.monotonic()
 
     def __enter__(self) -> Live:
         self._screen.__enter__()
@@ -167,7 +170,7 @@ class Live:
             return
         self._told = time.monotonic()
         left = self._pace.seconds(progress.games_to_go())
-        text = f"{line(progress)} · about {duration(left or 0.0)} to go"
+        text = f"{self._line(progress)} · about {duration(left or 0.0)} to go"
         self._screen.show(text) if live else print(text, file=sys.stderr)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,10 @@ from urllib.parse import urlencode
 from agents.effort import add_effort, tell_own_efforts
 from agents.options_file import OptionsFile
 from agents.registry import options_given
-from agents.sprt.commands import Live as LiveTest
-from agents.sprt.commands import duration
+from agents.sprt.commands import Live
 from agents.sprt.commands import line as sprt_line
 from agents.sprt.page import verdict_in_words, write_page
-from agents.sprt.play import Pace, SprtProgress, play_sprt
+from agents.sprt.play import SprtProgress, play_sprt
 from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
 from agents.tournament.settings import Player
@@ -30,7 +28,6 @@ from agents.tuning.regression import regress
 from agents.tuning.settings import Tuning
 from envs.common.command_line import (
     Parser,
-    Redrawn,
     add_game_options,
     add_json,
     at_least,
@@ -58,7 +55,6 @@ examples:
 parameters of {search}, their values in {player}, and by how much a tuning moves them:
 {table}
 """
-_BETWEEN_LINES_S, _BETWEEN_REDRAWS_S = 10.0, 0.5
 
 
 def parser(player: str, prog: str) -> Parser:
@@ -115,7 +111,7 @@ def _play(options: argparse.Namespace) -> int:
     with Store(path, Tuning) as store:
         print(f"the games are kept in {path}", file=sys.stderr)
         tell_own_efforts(tuning.effort, [(tuning.player, tuning.player)])
-        with _LiveParameters() as live:
+        with Live(line) as live:
             progress = play_tuning(tuning, store, concurrency=options.jobs or usable_cores(), on_game=live)
     found = progress.to_dict()
     out = _write(options, progress.values, found)
@@ -205,7 +201,7 @@ def _accept(options: argparse.Namespace) -> int:
     make_place_for(store_path)
     jobs = options.jobs or usable_cores()
     places = InThreads if jobs == 1 else InProcesses
-    with Store(store_path, Sprt) as store, LiveTest() as live:
+    with Store(store_path, Sprt) as store, Live(sprt_line) as live:
         test = _test(tuned, options)
         tell_own_efforts(test.effort, test.names_and_specs)
         progress = play_sprt(test, store, concurrency=jobs, workers=places, max_games=options.games, on_game=live)
@@ -238,29 +234,3 @@ def line(progress: TuningProgress) -> str:
     gone = zip(progress.values.items(), movement(progress), strict=True)
     values = " ".join(f"{name}={value:g} ({moved:+.1f} c)" for (name, value), moved in gone)
     return f"pair {progress.pairs} of {progress.tuning.pairs} · games {progress.games} · {values}"
-
-
-class _LiveParameters:
-    """Shows the line while games are played, as a context manager. In a terminal it is drawn anew. Elsewhere it is printed to
-    stderr every ten seconds.
-    """
-
-    def __init__(self) -> None:
-        self._screen, self._pace, self._told = Redrawn(sys.stderr), Pace(), time.monotonic()
-
-    def __enter__(self) -> _LiveParameters:
-        self._screen.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._screen.__exit__()
-
-    def __call__(self, progress: TuningProgress) -> None:
-        self._pace.tick()
-        live = self._screen.live
-        if time.monotonic() - self._told < (_BETWEEN_REDRAWS_S if live else _BETWEEN_LINES_S):
-            return
-        self._told = time.monotonic()
-        left = self._pace.seconds(2 * progress.tuning.pairs - progress.games) or 0.0
-        text = f"{line(progress)} · about {duration(left)} to go"
-        self._screen.show(text) if live else print(text, file=sys.stderr)

@@ -55,6 +55,10 @@ class TuningProgress:
         """Return the two sides of a pair of the next batch."""
         return self.spsa.sides(self.path[-1], pair + 1)
 
+    def games_to_go(self) -> int:
+        """Return how many more games the tuning takes."""
+        return 2 * self.tuning.pairs - self.games
+
     def has(self, pair: int, rotation: int) -> bool:
         """Whether this game has been played."""
         return (pair, rotation) in self._results

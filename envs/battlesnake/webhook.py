@@ -30,7 +30,8 @@ DEFAULT_TIMEOUT_MS = 500
 MOST_SIDE = 1 << 16
 NO_LOOK = {"color": "#888888", "head": "default", "tail": "default"}
 """The `customizations` of a snake that chose none."""
-_MAX_TEXT, _MAX_TURN, _MAX_TIMEOUT = 256, 1 << 30, 1 << 31
+MAX_TEXT, MAX_TURN, MAX_LISTED_SNAKES = 256, 1 << 30, 4 * MAX_SNAKES
+_MAX_TIMEOUT = 1 << 31
 
 _POINT = itemgetter("x", "y")
 
@@ -95,7 +96,7 @@ def read_move_request(data: Any) -> Turn:
     your_id = _text(you, "you", "id")
     snakes = _read_snakes(board, you, your_id, width, height)
     plain = {
-        "turn": _integer(body, "body", "turn", 0, _MAX_TURN, default=0),
+        "turn": _integer(body, "body", "turn", 0, MAX_TURN, default=0),
         "width": width,
         "height": height,
         "snakes": snakes,
@@ -145,7 +146,7 @@ def _listed_snakes(board: Mapping[str, Any]) -> list[Any]:
     listed = board.get("snakes")
     if not isinstance(listed, list):
         raise WebhookError(f"board.snakes is {type(listed).__name__}; expected a list")
-    if len(listed) > 4 * MAX_SNAKES:
+    if len(listed) > MAX_LISTED_SNAKES:
         raise WebhookError(f"board.snakes has {len(listed)} entries; at most {MAX_SNAKES} snakes can live")
     return listed
 
@@ -192,7 +193,7 @@ def _read_body(snake: Mapping[str, Any], name: str, most: int) -> list[dict[str,
 def _name(snake: Mapping[str, Any]) -> str:
     """No move depends on it, so none is refused for it."""
     name = snake.get("name")
-    return name[:_MAX_TEXT] if isinstance(name, str) else ""
+    return name[:MAX_TEXT] if isinstance(name, str) else ""
 
 
 def read_settings(game: Mapping[str, Any], *, strict: bool = False) -> Settings:
@@ -315,8 +316,8 @@ def _integer(parent: Mapping[str, Any], name: str, key: str, low: int, high: int
 
 def _text(parent: Mapping[str, Any], name: str, key: str, *, default: str | None = None) -> str:
     value = parent.get(key, default)
-    if not isinstance(value, str) or len(value) > _MAX_TEXT:
-        raise WebhookError(f"{name}.{key} is {reprlib.repr(value)[:40]}; expected a text of at most {_MAX_TEXT} characters")
+    if not isinstance(value, str) or len(value) > MAX_TEXT:
+        raise WebhookError(f"{name}.{key} is {reprlib.repr(value)[:40]}; expected a text of at most {MAX_TEXT} characters")
     return value
 
 

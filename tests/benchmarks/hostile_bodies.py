@@ -23,7 +23,7 @@ import agents
 from serve.archive.rows import rows_of
 from serve.archive.store import GameStore
 from serve.arena import create_app
-from serve.request_body import MAX_HAZARDS_BYTES, MAX_OTHER_BYTES, MAX_VALUES
+from serve.transport.request_body import MAX_HAZARDS_BYTES, MAX_OTHER_BYTES, MAX_VALUES
 from tests.benchmarks.arena_storage import opening
 from tests.benchmarks.measure import machine
 

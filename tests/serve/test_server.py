@@ -183,7 +183,8 @@ def test_a_bundle_is_served_without_torch_and_ray(tmp_path):
 WAITS = """
 import sys, threading, time
 from flask import Flask, request
-from serve import front, processes, server
+from serve import processes, server
+from serve.transport import front
 from serve.arena import ARRIVED, GAMES
 
 app = Flask("waits")

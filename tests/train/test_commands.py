@@ -10,21 +10,11 @@ import sys
 import pytest
 import yaml
 
-import procsnake
+from tests.command_line import run
 from tests.train.experiments import toy
 from train.commands import _without_places
 from train.run import RunResult, train
 from train.tuning.tune import Trial, TuneResult
-
-
-def run(capsys, *arguments) -> tuple[int, str, str]:
-    """Exit code, stdout, stderr."""
-    try:
-        code = procsnake.main(arguments)
-    except SystemExit as ending:
-        code = ending.code
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
 
 
 @pytest.fixture

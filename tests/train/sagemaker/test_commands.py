@@ -15,7 +15,7 @@ import botocore.session
 import moto
 import pytest
 
-import procsnake
+from tests.command_line import run
 from train.cluster.sizes import sized
 from train.config import Experiment
 from train.runs.folder import RunFolder
@@ -70,15 +70,6 @@ def _leave_a_run(place: str, folder: Path) -> None:
     for path in folder.rglob("*"):
         if path.is_file():
             boto3.client("s3", REGION).upload_file(str(path), BUCKET, f"{prefix}/{path.relative_to(folder)}")
-
-
-def run(capsys, *arguments) -> tuple[int, str, str]:
-    try:
-        code = procsnake.main(arguments)
-    except SystemExit as ending:
-        code = ending.code
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
 
 
 def keys() -> list[str]:

@@ -16,10 +16,10 @@ import pytest
 from flask import Flask, Response, request
 
 import agents
-from serve import connections, front
 from serve.arena import REPLY, create_app
-from serve.connections import Connections
 from serve.server import running
+from serve.transport import connections, front
+from serve.transport.connections import Connections
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request
 

@@ -13,7 +13,7 @@ import agents
 from envs.battlesnake.webhook import StackedHazards, WebhookError, read_move_request
 from serve.archive.store import GameStore
 from serve.arena import create_app
-from serve.request_body import (
+from serve.transport.request_body import (
     MAX_HAZARDS_BYTES,
     MAX_OTHER_BYTES,
     MAX_VALUES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envs.common.errors import ConfigError
-from serve.rate_limit import NewGames, RateLimit
+from serve.transport.rate_limit import NewGames, RateLimit
 
 
 def test_a_burst_then_the_rate():

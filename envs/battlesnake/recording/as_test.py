@@ -1,0 +1,98 @@
+"""Makes a test of a turn of a recording: the text of a pytest file."""
+
+from __future__ import annotations
+
+import pprint
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from envs.battlesnake.plain import Board
+from envs.battlesnake.recording.files import Recording, RecordingError
+from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES
+
+
+def to_test(
+    recording: Recording,
+    turn: int,
+    *,
+    snake: str | None = None,
+    agent: str = "flood",
+    allowed: Sequence[str] | None = None,
+) -> str:
+    """Return the text of a pytest file that requires `agent` (as `agents.make` takes it) to choose an allowed move here.
+
+    `snake` is the id or name of the snake that the agent plays. The default is the first snake that dies in this turn, or the
+    first living one if none dies. `allowed` are the moves that pass. If the recorded move killed the snake, the default is all
+    other moves that aren't certain death; otherwise it is the recorded move.
+
+    Raises `RecordingError` if there is no such turn or living snake, or if there is no move to ask for. If the position can't
+    be set up, raises what `settings` and `state` raise.
+    """
+    board = recording.board(turn)
+    recording.state(turn)  # the test will begin with it: better to fail here
+    chosen = _pick_snake(recording, board, snake)
+    moves = sorted(_wanted_moves(recording, board, chosen) if allowed is None else set(allowed))
+    if not moves or not set(moves) <= set(MOVE_NAMES):
+        raise RecordingError(f"allowed moves are {moves}; pass one or more of {', '.join(MOVE_NAMES)}")
+    request = recording.requests[recording.turns.index(board["turn"])]
+    position = {key: value for key, value in request.items() if key in ("turn", "board")}
+    literal = pprint.pformat({"game": recording.game, **position, "you": chosen}, width=120, sort_dicts=False, compact=True)
+    title = re.sub(r"[^\w .-]", "", f"Turn {turn} of game {recording.game.get('id', '')}, played by {chosen.get('name', '')}")
+    return _TEST_FILE.format(title=title, request=literal, allowed=moves, turn=turn, agent=agent)
+
+
+_TEST_FILE = '''"""{title}. Written by `procsnake replay to-test`."""
+
+from __future__ import annotations
+
+import agents
+from envs.battlesnake.recording import Recording
+from envs.battlesnake.state import MOVE_NAMES
+
+REQUEST = {request}
+
+ALLOWED = {allowed!r}
+
+
+def test_turn_{turn}():
+    position = Recording(REQUEST["game"], [REQUEST])
+    you = [snake["id"] for snake in REQUEST["board"]["snakes"]].index(REQUEST["you"]["id"])
+    decision = agents.make({agent!r}).act(position.state({turn}), you)
+    assert MOVE_NAMES[decision.move] in ALLOWED
+'''
+
+
+def _pick_snake(recording: Recording, board: Board, wanted: str | None) -> dict[str, Any]:
+    living = [snake for snake in board["snakes"] if not snake["eliminatedCause"]]
+    if wanted is None:
+        doomed = [snake for snake in living if _dies(recording, board, snake)]
+        matching = doomed or living
+    else:
+        matching = [snake for snake in living if wanted in (snake["id"], snake.get("name"))]
+    if not matching:
+        known = ", ".join(str(snake.get("name") or snake["id"]) for snake in living)
+        raise RecordingError(f"no living snake {wanted!r} on turn {board['turn']}; there are: {known or 'none'}")
+    return matching[0]
+
+
+def _dies(recording: Recording, board: Board, snake: Mapping[str, Any]) -> bool:
+    index = recording.turns.index(board["turn"]) + 1
+    if index == len(recording.turns):
+        return False
+    after = {s["id"]: s for s in recording.boards()[index]["snakes"]}
+    return bool(after[snake["id"]]["eliminatedCause"])
+
+
+def _wanted_moves(recording: Recording, board: Board, snake: Mapping[str, Any]) -> set[str]:
+    turn = board["turn"]
+    played = recording.decisions(turn).get(snake["id"], {}).get("move")
+    if not _dies(recording, board, snake):
+        return set() if played is None else {played}
+    state = recording.state(turn)
+    slot = [s["id"] for s in board["snakes"] if s["eliminatedCause"] in CAUSE_NAMES].index(snake["id"])
+    safe = safe_moves(state, np.zeros(1, np.int64), np.array([slot]))[0]
+    return {name for name, is_safe in zip(MOVE_NAMES, safe) if is_safe and name != played}

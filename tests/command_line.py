@@ -1,0 +1,17 @@
+"""Runs `procsnake` in this process, as a test would type it."""
+
+from __future__ import annotations
+
+import pytest
+
+import procsnake
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Return the exit code and what was printed on stdout and on stderr."""
+    try:
+        code = procsnake.main(arguments)
+    except SystemExit as ending:
+        code = ending.code
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
