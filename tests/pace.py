@@ -1,6 +1,7 @@
 """What `make test-fast` leaves out: the tests marked `slow`. They are named here, in one list, and not where they stand.
 
-A test that starts Ray or PostgreSQL is slow by its fixture. The others took more than about 1.5 s of an idle core.
+A test that starts Ray or PostgreSQL is slow by its fixture. The others took more than about 1.5 s of processor time,
+with the engine compiled.
 """
 
 from __future__ import annotations
@@ -9,17 +10,32 @@ import pytest
 
 SLOW_FIXTURES = {"one_ray", "postgres"}
 SLOW = (
-    "tests/agents/evaluation/",
-    "tests/agents/tournament/test_play.py",
+    "tests/agents/evaluation/test_battlesnake.py",
+    "tests/agents/evaluation/test_procgen.py",
+    "tests/agents/evaluation/test_procgen_aggregates.py",
+    "tests/agents/evaluation/test_record.py",
+    "tests/agents/networks/test_max_pool.py",
+    "tests/agents/sprt/test_statistics.py::test_of_1000_planted_tests_no_more_are_wrong_than_agreed",
+    "tests/agents/test_own_commit.py::test_of_a_checkout_it_is_the_checkouts",
     "tests/agents/tournament/test_workers.py",
     "tests/agents/tuning/test_commands.py",
     "tests/agents/tuning/test_play.py",
     "tests/agents/tuning/test_positions.py",
+    "tests/envs/battlesnake/recording/test_files.py::test_to_test_gives_a_test",
+    "tests/envs/battlesnake/test_compliance.py::test_a_broken_update_is_named",
+    "tests/envs/battlesnake/test_compliance.py::test_a_registered_map_plays_and_complies",
+    "tests/envs/battlesnake/test_gym_env.py::test_gymnasium_checker_finds_nothing",
+    "tests/envs/battlesnake/test_kernels.py",
     "tests/envs/battlesnake/test_maps",
     "tests/envs/battlesnake/test_mutations.py",
     "tests/envs/battlesnake/test_properties.py",
-    "tests/envs/battlesnake/recording/test_files.py::test_to_test_gives_a_test",
+    "tests/envs/battlesnake/test_rules.py::test_agrees_with_every_recorded_transition",
+    "tests/envs/battlesnake/test_starter_pack.py::test_the_vector_environment_shows_them",
+    "tests/serve/aicrowd/test_check.py::test_whatever",
+    "tests/serve/aicrowd/test_export.py::test_every_export_keeps_every_rule",
+    "tests/serve/aicrowd/test_kit.py",
     "tests/serve/archive/",
+    "tests/serve/test_arena.py::test_nothing_that_arrives_is_an_internal_error",
     "tests/serve/test_background.py",
     "tests/serve/test_deploy.py",
     "tests/serve/test_doctor.py",
@@ -32,11 +48,13 @@ SLOW = (
     "tests/test_slim_install.py",
     "tests/train/rollouts/test_levels.py",
     "tests/train/rollouts/test_recurrent.py",
-    "tests/train/runs/",
+    "tests/train/rollouts/test_replay_buffer.py::test_samples_are_the_n_step_transitions_that_took_place",
+    "tests/train/runs/test_evaluation.py",
+    "tests/train/runs/test_old_runs.py",
+    "tests/train/runs/test_resuming.py",
     "tests/train/sagemaker/test_commands.py",
-    "tests/train/sagemaker/test_following.py",
+    "tests/train/sagemaker/test_hyperparameters.py::test_values_survive",
     "tests/train/sagemaker/test_source.py",
-    "tests/train/sagemaker/test_stack_and_image.py",
     "tests/train/test_imitation.py",
     "tests/train/test_mxnet_dqn.py",
 )
