@@ -8,7 +8,6 @@ n-step, prioritised, distributional and noisy. `train.rollouts.q_runner` plays, 
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from train.rllib.modules import ATOMS, NEXT_ATOMS, TARGET_ATOMS, QModule, mask_l
 from train.rllib.threads import ThreadTuner
 from train.rollouts.fragment import Fragment
 from train.rollouts.q_runner import QRunner
-from train.rollouts.replay_buffer import CELLS, DISCOUNTS, NEXT_ACTION_MASK, STAMPS, WEIGHTS, ReplayBuffer, Rollout
+from train.rollouts.replay_buffer import CELLS, DISCOUNTS, NEXT_ACTION_MASK, STAMPS, WEIGHTS, ReplayBuffer
 from train.schedule import value_at
 
 _SECONDS_BETWEEN_TUNING = 0.5
@@ -80,7 +79,7 @@ class DQN(BatchedAlgorithm):
         settings, steps = self.config.settings, self.agent_steps()
         assert isinstance(settings, DQNSettings)
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
-            played = self._play(value_at(settings.epsilon, steps))
+            played = self._play_on_all(epsilon=value_at(settings.epsilon, steps))
         if not played:
             return
         self._log_played([metrics for _, metrics in played])
@@ -100,9 +99,6 @@ class DQN(BatchedAlgorithm):
                 )
         self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, window=1)
 
-    def _play(self, epsilon: float) -> list[tuple[Rollout, Any]]:
-        return self._play_on_all(partial(_play_one, epsilon=epsilon))
-
     def _learn(self, batch: dict[str, np.ndarray], steps: float) -> np.ndarray:
         """One update; the TD errors float32 (B,) of the batch."""
         columns = {name: column for name, column in batch.items() if name not in (CELLS, STAMPS)}
@@ -113,12 +109,6 @@ class DQN(BatchedAlgorithm):
         errors = [convert_to_numpy(result[DEFAULT_MODULE_ID].pop(TD_ERROR_KEY).peek()) for result in results]
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
         return np.concatenate([np.concatenate(parts) for parts in errors])
-
-
-def _play_one(runner: QRunner, epsilon: float) -> tuple[Rollout, Any]:
-    runner.set_epsilon(epsilon)
-    (rollout,) = runner.sample()
-    return rollout, runner.get_metrics()
 
 
 class DQNLearner(TorchLearner):

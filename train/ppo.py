@@ -40,7 +40,6 @@ from train.rllib.batched_config import BatchedConfig
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
 from train.rllib.threads import ThreadTuner
 from train.rollouts.batch_runner import ADVANTAGES, VALUE_TARGETS, BatchEnvRunner
-from train.rollouts.fragment import Fragment
 from train.rollouts.recurrent import STRETCH, RecurrentModule, RecurrentRunner, shuffled_stretches
 from train.schedule import value_at
 
@@ -79,7 +78,7 @@ class PPO(BatchedAlgorithm):
     def training_step(self) -> None:
         steps_before = self.agent_steps()
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
-            played = self._play_on_all(_play_one)
+            played = self._play_on_all()
         if not played:
             return
         self._log_played([metrics for _, metrics in played])
@@ -103,11 +102,6 @@ class PPO(BatchedAlgorithm):
                 policies=[name for name in results[0] if name != ALL_MODULES],
                 inference_only=False,
             )
-
-
-def _play_one(runner: BatchEnvRunner) -> tuple[Fragment, Any]:
-    (fragment,) = runner.sample()
-    return fragment, runner.get_metrics()
 
 
 class PPOLearner(TorchLearner):

@@ -148,17 +148,19 @@ class BatchedAlgorithm(Algorithm):
                 remote_worker_ids=numbers,
             )
 
-    def _play_on_all(self, play: Callable[[Any], Any]) -> list[Any]:
-        """What `play(env runner)` returns on each at the same time; those that fail or are too slow are left out.
+    def _play_on_all(self, **arguments: Any) -> list[tuple[Any, Any]]:
+        """What `play(**arguments)` of each env runner returns, at the same time; those that fail or are too slow are left out.
 
         Raises `EnvRunnerError` where that is hopeless.
         """
         group = self.env_runner_group
         if group.num_remote_workers() == 0:
+            play: Callable[..., tuple[Any, Any]] = self._local_runner().play
             with clear_errors(self.config.env):
-                return [play(self._local_runner())]
+                return [play(**arguments)]
         timeout = self.config.sample_timeout_s
-        return [answer for _, answer in self._answers(lambda actors: actors.foreach_actor(play, timeout_seconds=timeout))]
+        answers = self._answers(lambda actors: actors.foreach_actor("play", kwargs=arguments, timeout_seconds=timeout))
+        return [answer for _, answer in answers]
 
     def _answers(self, ask: Callable[[FaultTolerantActorManager], RemoteCallResults]) -> list[tuple[int, Any]]:
         """The number and the answer of the env runners that have one. Raises `EnvRunnerError` if too many in a row failed."""

@@ -46,13 +46,13 @@ class BatchedConfig(AlgorithmConfig):
             merge_env_runner_states=False,
             broadcast_env_runner_states=False,
         )
-        config.learners(num_learners=experiment.num_learners, num_gpus_per_learner=experiment.num_gpus_per_learner)
-        config.training(
-            grad_clip=settings.max_grad_norm,
-            grad_clip_by="global_norm",
+        config.learners(
+            num_learners=experiment.num_learners,
+            num_gpus_per_learner=experiment.num_gpus_per_learner,
             learner_connector=fragments_to_batch,
             add_default_connectors_to_learner_pipeline=False,
         )
+        config.training(grad_clip=settings.max_grad_norm, grad_clip_by="global_norm")
         network = experiment.policy_network
         bf16 = has_fast_bfloat16() if settings.bf16 is None else settings.bf16
         model_config = {"name": network.name, "options": dict(network.options), "bf16": bf16}

@@ -114,6 +114,11 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             DEFAULT_MODULE_ID: single,
         }
 
+    def play(self) -> tuple[Any, Any]:
+        """Play one rollout. Returns it and the metrics."""
+        (rollout,) = self.sample()
+        return rollout, self.get_metrics()
+
     def sample(  # type: ignore[override]  # fragments where RLlib has episodes
         self,
         *,

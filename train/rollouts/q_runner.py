@@ -31,6 +31,12 @@ class QRunner(BatchEnvRunner):
         """Set the probability of a random action, for every row."""
         self.epsilons[:] = epsilon
 
+    def play(self, *, epsilon: float | None = None) -> tuple[Rollout, Any]:
+        """Play one rollout, if `epsilon` is given with that probability of a random action. Returns it and the metrics."""
+        if epsilon is not None:
+            self.set_epsilon(epsilon)
+        return super().play()
+
     def sample(self, *, force_reset: bool = False, **arguments: Any) -> list[Rollout]:  # type: ignore[override]
         if force_reset:
             self._new_stream()
