@@ -18,14 +18,17 @@ from safetensors.numpy import load_file, save_file
 from agents.networks.mxnet_runtime import mx, to_mxnet
 from agents.networks.mxnet_starter_pack import build, set_weights, to_planes, weights_of
 from agents.networks.starter_pack_shape import shape_of
+from envs.common.bounded import parse_json, read_text
 from train.algorithm_settings import MXNetDQNSettings
 from train.config import Experiment, NetworkSettings
 from train.runs.export import WEIGHTS
+from train.runs.folder import RunError
 from train.runs.metrics import means_of, nested_result
 from train.worlds.build import make_world, world_options
 
 TRAINER, COUNTERS = "trainer.states", "learner.json"
 NETWORK, TARGET = "network.", "target."
+_MAX_COUNTERS = 1 << 10
 _WORST = np.finfo(np.float32).min
 
 
@@ -220,13 +223,12 @@ class MXNetDQN:
         Path(path, COUNTERS).write_text(json.dumps({"updates": self.learner.updates, "games": self.games}) + "\n")
 
     def restore_from_path(self, path: str) -> None:
-        """Load what `save_to_path` saved."""
+        """Load what `save_to_path` saved. Raises `RunError` if the counters can't be read."""
         weights, learner = load_file(Path(path, WEIGHTS)), self.learner
         set_weights(learner.network, _named(weights, NETWORK))
         set_weights(learner.target, _named(weights, TARGET))
         learner.trainer.load_states(str(Path(path, TRAINER)))
-        counters = json.loads(Path(path, COUNTERS).read_text())
-        learner.updates, self.games = counters["updates"], counters["games"]
+        learner.updates, self.games = _read_counters(Path(path, COUNTERS))
 
     def stop(self) -> None:
         """Close the world."""
@@ -235,6 +237,15 @@ class MXNetDQN:
     def _mask(self) -> np.ndarray:
         known = self.world.action_mask if self.settings.mask_actions else None
         return np.ones((self.world.num_envs, self.num_actions), np.bool_) if known is None else known.copy()
+
+
+def _read_counters(path: Path) -> tuple[int, float]:
+    """The updates that were made and the games that were played."""
+    try:
+        counters = parse_json(read_text(path, _MAX_COUNTERS))
+        return int(counters["updates"]), float(counters["games"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path} can't be read ({error}); the checkpoint was damaged or copied in part") from error
 
 
 def _named(weights: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

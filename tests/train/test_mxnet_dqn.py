@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 
 import numpy as np
 import pytest
@@ -15,12 +16,13 @@ from tests.train.experiments import toy_q
 from train.algorithm_settings import MXNetDQNSettings
 from train.config import Experiment, NetworkSettings
 from train.run import train
+from train.runs.folder import RunError
 
 if platform.system() != "Linux" or platform.machine() != "x86_64":
     pytest.skip("MXNet has wheels for Linux on x86_64 alone", allow_module_level=True)
 
 from agents.networks.mxnet_starter_pack import set_weights, weights_of
-from train.mxnet_dqn import MXNetDQN, QLearner, Replay, Transitions
+from train.mxnet_dqn import COUNTERS, MXNetDQN, QLearner, Replay, Transitions
 
 SMALL = {"starting_channels": 8, "number_of_conv_layers": 1, "number_of_dense_layers": 1, "number_of_hidden_states": 32}
 
@@ -225,6 +227,15 @@ def test_mxnet_torch_and_onnx_choose_the_same_actions(run):
         np.testing.assert_allclose(logits, values, atol=1e-4)
         np.testing.assert_allclose(best, values.max(axis=1), atol=1e-4)
         np.testing.assert_array_equal(logits.argmax(axis=1)[clear], values.argmax(axis=1)[clear])
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"updates": 1}', '{"updates": 1, "games": 2}' + " " * 2000])
+def test_damaged_counters_are_refused_before_much_is_read(run, tmp_path, text):
+    checkpoint = tmp_path / "checkpoint"
+    shutil.copytree(max((run.path / "checkpoints").iterdir()), checkpoint)
+    (checkpoint / COUNTERS).write_text(text)
+    with pytest.raises(RunError, match=r"learner\.json can't be read"):
+        MXNetDQN(Experiment.load(run.path / "config.yaml")).restore_from_path(str(checkpoint))
 
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path):
