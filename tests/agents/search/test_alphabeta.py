@@ -98,6 +98,15 @@ def test_the_table_changes_the_time_but_not_the_score(table_bits):
         assert len(scores) == 1
 
 
+@pytest.mark.parametrize("table_bits", [8, 17])
+def test_what_an_earlier_search_learned_is_forgotten(table_bits):
+    # The same positions, with scores for the other snake.
+    agent = AlphaBeta(nodes=3000, table_bits=table_bits)
+    for state in duels("standard", 4):
+        for me in (0, 1, 0):
+            assert agent.act(state, me).note == AlphaBeta(nodes=3000, table_bits=table_bits).act(state, me).note
+
+
 @pytest.mark.parametrize("ruleset", RULESETS)
 def test_it_plays_every_ruleset_and_never_takes_certain_death_for_a_choice(ruleset):
     agent = AlphaBeta(nodes=200)

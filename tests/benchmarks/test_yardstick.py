@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from agents.search import AlphaBeta
+from tests.agents.boards import board
+from tests.benchmarks.yardstick import TODAY, Elsewhere
+
+FAKE = """
+from types import SimpleNamespace
+
+def make(name, *, nodes):
+    return SimpleNamespace(act=lambda state, you: SimpleNamespace(move=(nodes + you + state.body(0, 0)[0][0]) % 4))
+"""
+
+
+@pytest.fixture
+def elsewhere():
+    started = []
+
+    def start(tree, nodes):
+        started.append(Elsewhere(tree, nodes))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+@pytest.mark.slow
+def test_the_version_in_the_folder_answers_for_the_board_that_is_shown(tmp_path, elsewhere):
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "__init__.py").write_text(FAKE)
+    (tmp_path / "agents" / "agent.py").write_text("Agent = object\n")
+    (tmp_path / "envs").symlink_to(TODAY / "envs")
+    version = elsewhere(tmp_path, 7)
+    for x, you in ((0, 0), (2, 0), (2, 1)):
+        state = board([(x, 3), (x, 2), (x, 1)], [(5, 5), (5, 4), (5, 3)])
+        assert version.act(state, you).move == (7 + you + x) % 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("settings", [{}, {"ruleset": "wrapped"}], ids=str)
+def test_todays_version_in_another_process_moves_as_it_does_here(settings, elsewhere):
+    there, here = elsewhere(TODAY, 300), AlphaBeta(nodes=300)
+    for x in range(5):
+        state = board(
+            [(x, 1), (x, 0), (x + 1, 0)], [(5, 5), (5, 4), (5, 3)], [(x, 6), (x, 7), (x, 8)], size=(11, 11), **settings
+        )
+        slots = np.arange(3)
+        assert there.act_batch(state, slots * 0, slots).tolist() == here.act_batch(state, slots * 0, slots).tolist()
+        assert there.cpu_ms > 0
