@@ -21,6 +21,7 @@ SLOW = (
     "tests/agents/tuning/test_commands.py",
     "tests/agents/tuning/test_play.py",
     "tests/agents/tuning/test_positions.py",
+    "tests/benchmarks/test_yardstick.py",
     "tests/envs/battlesnake/recording/test_files.py::test_to_test_gives_a_test",
     "tests/envs/battlesnake/test_compliance.py::test_a_broken_update_is_named",
     "tests/envs/battlesnake/test_compliance.py::test_a_registered_map_plays_and_complies",

@@ -28,7 +28,6 @@ def elsewhere():
         each.close()
 
 
-@pytest.mark.slow
 def test_the_version_in_the_folder_answers_for_the_board_that_is_shown(tmp_path, elsewhere):
     (tmp_path / "agents").mkdir()
     (tmp_path / "agents" / "__init__.py").write_text(FAKE)
