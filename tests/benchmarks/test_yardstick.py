@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import json
+import sys
+
 import numpy as np
 import pytest
 
+from agents import registry
 from agents.search import AlphaBeta
 from tests.agents.boards import board
+from tests.benchmarks import yardstick
 from tests.benchmarks.yardstick import TODAY, Elsewhere
 
 FAKE = """
@@ -50,3 +55,17 @@ def test_todays_version_in_another_process_moves_as_it_does_here(settings, elsew
         slots = np.arange(3)
         assert there.act_batch(state, slots * 0, slots).tolist() == here.act_batch(state, slots * 0, slots).tolist()
         assert there.cpu_ms > 0
+
+
+@pytest.mark.long
+def test_one_command_plays_the_test(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    monkeypatch.setattr(yardstick, "unpack", lambda commit, folder: TODAY)
+    monkeypatch.setattr(yardstick, "equal_nodes", lambda old, snakes, runs: 2 * old.nodes)
+    monkeypatch.setattr(yardstick, "TODAY", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["yardstick", "--nodes", "20", "--games", "2", "--json"])
+    yardstick.main()
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["games"] == 2
+    assert [player["name"] for player in told["players"]] == ["today", yardstick.YARDSTICK]
+    assert told["players"][0]["spec"] == "alphabeta?nodes=40"

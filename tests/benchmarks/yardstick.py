@@ -155,7 +155,7 @@ def main() -> None:
         today, before = Player("today", f"alphabeta?nodes={nodes}"), Player(options.commit, old.name)
         test = Sprt(players=(today, before), hypotheses=Hypotheses(elo1=options.elo1), seats=options.snakes, seed=options.seed)
         name = f"{options.commit}-{options.snakes}-snakes-{old.nodes}-against-{nodes}-nodes-{options.seed}.db"
-        with Store(folder / name, Sprt) as store, Live() as live:
+        with Store(folder / name, Sprt) as store, Live(line) as live:
             progress = play_sprt(test, store, max_games=options.games, on_game=live)
     print(f"{line(progress)}\n{verdict_in_words(progress)}")
     if options.json:
