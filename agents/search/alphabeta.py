@@ -17,6 +17,7 @@ from agents.agent import Agent, Decision
 from agents.policy import Policy
 from agents.search.best_response import best_reply
 from agents.search.evaluation import SCALE, SURE, WIN, Weights, judge, weights_of
+from agents.search.learned import Correction, LearnedEvaluation, correct, new_correction
 from agents.search.make_unmake import Turns, drift, new_turns, play, position_hash, search_rules, start_hash, take_back
 from agents.search.players import choose_players, head_distance, is_player
 from agents.search.ranges import Range
@@ -71,9 +72,10 @@ class AlphaBetaWorkspace(NamedTuple):
     stack: Stack
     turns: Turns
     territory: Territory
+    correction: Correction
 
 
-def new_workspace(state: State, *, table_bits: int) -> AlphaBetaWorkspace:
+def new_workspace(state: State, *, table_bits: int, learned: LearnedEvaluation | None = None) -> AlphaBetaWorkspace:
     """Allocate the arrays for a search on boards of this state's shape, with a table of 2**`table_bits` positions."""
     snakes, cells = state.num_snakes, state.arrays.occupied.shape[1]
     plies = _MAX_TURNS * (MAX_RIVALS + 1) + 1
@@ -99,7 +101,8 @@ def new_workspace(state: State, *, table_bits: int) -> AlphaBetaWorkspace:
         table=new_table(table_bits),
         allowed=np.ones(4, np.bool_),
     )
-    return AlphaBetaWorkspace(stack, new_turns(state, _MAX_TURNS), new_territory(state))
+    territory = new_territory(state, with_stages=learned is not None)
+    return AlphaBetaWorkspace(stack, new_turns(state, _MAX_TURNS), territory, new_correction(state, territory, learned))
 
 
 def share_table(space: AlphaBetaWorkspace, owner: AlphaBetaWorkspace) -> AlphaBetaWorkspace:
@@ -128,7 +131,7 @@ def begin(x: Stack, depth: int, alpha: int, beta: int) -> None:
 
 
 @kernel
-def run(s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, w: Weights, until: int) -> bool:
+def run(s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, w: Weights, c: Correction, until: int) -> bool:
     """Search until the iteration is done, which returns True, or until `until` nodes were visited in all, which returns False.
 
     After False, another call continues.
@@ -149,7 +152,7 @@ def run(s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, w: Weights, until
                 break
             nodes += 1
             if x.player[ply] == 0:
-                settled, value = _settle(s, r, x, u, f, w, ply, turn)
+                settled, value = _settle(s, r, x, u, f, w, c, ply, turn)
                 if settled:
                     returning = True
                     ply -= 1
@@ -216,7 +219,9 @@ def _next_player(s: Boards, x: Stack, player: int) -> int:
 
 
 @kernel
-def _settle(s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, w: Weights, ply: int, turn: int) -> tuple[bool, int]:
+def _settle(
+    s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, w: Weights, c: Correction, ply: int, turn: int
+) -> tuple[bool, int]:
     """(True, score) of a position that needs no search: the game is over, it is known, or it is as deep as we look."""
     me, depth = x.players[0], x.depth[ply]
     if not is_alive(s, 0, me):
@@ -232,6 +237,8 @@ def _settle(s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, w: Weights, p
     # Few quiet turns in the first iterations: with several rivals nearby they would eat up a small budget.
     if depth <= 0 and (depth <= -min(_QUIET_TURNS, x.depth[0]) or _is_quiet(s, r, x)):
         value = judge(s, r, f, w, me)
+        if c.is_used[0]:
+            value += correct(s, r, f, c, me)
         store(x.table, key, value, depth, EXACT, move if move != NO_MOVE else 0, turn)
         return True, value
     return False, 0
@@ -329,7 +336,11 @@ class AlphaBeta(Agent):
     the deepest answer counts. This depends on timing, so it isn't deterministic; `nodes` then limits only the first thread.
     The transposition table has 2**`table_bits` positions of 16 bytes, and as many again for each further thread.
 
-    `weights` are those of the evaluation, all or some of them by name. Raises `ConfigError` for options out of range, whatever
+    `weights` are those of the evaluation, all or some of them by name. `evaluation` is a learned evaluation or the path of its
+    file. It corrects the hand-written one in searches that `LearnedEvaluation.applies_to`, and `note["evaluation"]` then is
+    "learned". In other searches of the same agent it is "hand-written".
+
+    Raises `ConfigError` for options out of range, `LearnedEvaluationError` for a file that is no learned evaluation, whatever
     `Policy.load` raises, and `BundleError` when playing on a board of a size that the policy doesn't know.
     """
 
@@ -348,6 +359,7 @@ class AlphaBeta(Agent):
         table_bits: Annotated[int, Range(8, 24, 1)] = 17,
         threads: int = 1,
         weights: Weights | Mapping[str, Any] | None = None,
+        evaluation: LearnedEvaluation | str | os.PathLike[str] | None = None,
     ) -> None:
         check_range("nodes", nodes, 1, 1 << 40)
         check_range("cpu_ms", cpu_ms, MIN_CPU_MS, MAX_CPU_MS)
@@ -362,7 +374,12 @@ class AlphaBeta(Agent):
         self.max_rivals, self.near = max_rivals, near
         self.max_depth, self.table_bits, self.weights = max_depth, table_bits, weights_of(weights)
         self.threads, self._has_guessed = threads, False
-        self._idle: WorkspacePool[AlphaBetaWorkspace] = WorkspacePool(lambda state: new_workspace(state, table_bits=table_bits))
+        is_path = isinstance(evaluation, str | os.PathLike)
+        self.learned = LearnedEvaluation.read(evaluation) if is_path else evaluation
+        self._idle: WorkspacePool[AlphaBetaWorkspace] = WorkspacePool(self._new_workspace)
+
+    def _new_workspace(self, state: State) -> AlphaBetaWorkspace:
+        return new_workspace(state, table_bits=self.table_bits, learned=self.learned)
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         budget = self.nodes or (DEFAULT_NODES if self.cpu_ms is None else None)
@@ -391,6 +408,8 @@ class AlphaBeta(Agent):
             note = {"score": found.score, "depth": found.depth}
             for key, register in (("nodes", _NODES), ("turns", _TURNS_PLAYED)):
                 note[key] = sum(int(space.stack.reg[register]) for space in spaces)
+            if self.learned:
+                note["evaluation"] = "learned" if spaces[0].correction.is_used[0] else "hand-written"
             guess = self._guess(state.select(np.array([board])), searches[0], found)
         if guess is not None:
             note["guessed"] = True
@@ -442,7 +461,8 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.rules = search_rules(self.state.rules)
-        x, u, f = self.space
+        x, u, f, c = self.space
+        c.is_used[0] = self.agent.learned is not None and self.agent.learned.applies_to(self.state)
         prepare(self.state.arrays, self.rules, x, u, f, self.me, self.agent.max_rivals, self.agent.near)
         x.allowed[:] = self.allowed
 
@@ -471,9 +491,9 @@ class _Search:
 
     def _iterate(self, depth: int, low: int, high: int) -> bool:
         """One iteration; False if the budget was spent first. It always makes a start, so that a first call compiles all."""
-        x, u, f = self.space
+        x, u, f, c = self.space
         begin(x, depth, low, high)
-        while not run(self.state.arrays, self.rules, x, u, f, self.agent.weights, self.budget.pause(x.reg[_NODES])):
+        while not run(self.state.arrays, self.rules, x, u, f, self.agent.weights, c, self.budget.pause(x.reg[_NODES])):
             if self.budget.spent(x.reg[_NODES]):
                 return False
         return True

@@ -30,8 +30,8 @@ def divide_words(s: Boards, r: Rules, f: Territory, viewer: int) -> None:
     for n in range(s.num_alive[0]):
         i = f.order[n]
         a, b = f.words[i, 0], f.words[i, 1]
-        f.area[i] = _bits_in(a) + _bits_in(b)
-        f.clean_area[i] = _bits_in(a & f.clean_words[0]) + _bits_in(b & f.clean_words[1])
+        f.area[i] = bits_in(a) + bits_in(b)
+        f.clean_area[i] = bits_in(a & f.clean_words[0]) + bits_in(b & f.clean_words[1])
 
 
 @kernel
@@ -47,7 +47,7 @@ def _spread_all(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.u
         for n in range(s.num_alive[0]):
             i = f.order[n]
             a, b = f.words[i, 0], f.words[i, 1]
-            new0, new1 = _beside(r, f, a, b)
+            new0, new1 = beside(r, f, a, b)
             new0, new1 = new0 & open0, new1 & open1
             f.words[i, 0], f.words[i, 1] = a | new0, b | new1
             open0, open1 = open0 & ~new0, open1 & ~new1
@@ -65,32 +65,39 @@ def _spread_two(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.u
     i, j = f.order[0], f.order[1]
     a0, a1, b0, b1 = f.words[i, 0], f.words[i, 1], f.words[j, 0], f.words[j, 1]
     eaten_a, eaten_b = NO_FOOD, NO_FOOD
+    k, is_noted = 0, f.stages.shape[0] > 0
+    if is_noted:
+        f.start_words[0], f.start_words[1] = open0, open1
     for k in range(1, f.steps[0] + 1):
         if not r.constrictor:
             freed0, freed1 = _freed(s, f, i, k)
             more0, more1 = _freed(s, f, j, k)
             open0, open1 = open0 | freed0 | more0, open1 | freed1 | more1
-        new0, new1 = _beside(r, f, a0, a1)
+        new0, new1 = beside(r, f, a0, a1)
         new0, new1 = new0 & open0, new1 & open1
         a0, a1 = a0 | new0, a1 | new1
         open0, open1 = open0 & ~new0, open1 & ~new1
         changed = new0 | new1
         if new0 & food0 | new1 & food1:
             eaten_a = min(eaten_a, k)
-        new0, new1 = _beside(r, f, b0, b1)
+        new0, new1 = beside(r, f, b0, b1)
         new0, new1 = new0 & open0, new1 & open1
         b0, b1 = b0 | new0, b1 | new1
         open0, open1 = open0 & ~new0, open1 & ~new1
         if new0 & food0 | new1 & food1:
             eaten_b = min(eaten_b, k)
+        if is_noted:
+            f.stages[k - 1, 0, 0], f.stages[k - 1, 0, 1] = a0, a1
+            f.stages[k - 1, 1, 0], f.stages[k - 1, 1, 1] = b0, b1
         if (changed | new0 | new1) == 0 and (k > 3 or r.constrictor):
             break
     f.words[i, 0], f.words[i, 1], f.words[j, 0], f.words[j, 1] = a0, a1, b0, b1
     f.food_distance[i], f.food_distance[j] = eaten_a, eaten_b
+    f.num_stages[0] = k
 
 
 @kernel
-def _beside(r: Rules, f: Territory, a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
+def beside(r: Rules, f: Territory, a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """The cells beside a region: right and left of it within the rows, a row above it and a row below."""
     width = np.uint64(r.width)
     back = _64 - width
@@ -136,7 +143,7 @@ def _freed(s: Boards, f: Territory, i: int, k: int) -> tuple[np.uint64, np.uint6
 
 
 @kernel
-def _bits_in(word: np.uint64) -> np.int64:
+def bits_in(word: np.uint64) -> np.int64:
     """How many bits of a uint64 are set, in a form that the compiler turns into the processor's instruction."""
     word = word - (word >> _1 & _55)
     word = (word & _33) + (word >> _S2 & _33)

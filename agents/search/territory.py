@@ -35,6 +35,9 @@ class Territory(NamedTuple):
     enterable_words: np.ndarray  # uint64 (2,)
     clean_words: np.ndarray  # uint64 (2,)
     words: np.ndarray  # uint64 (S, 2): the regions
+    stages: np.ndarray  # uint64 (K, 2, 2): both regions of a duel after each move, in the order of `order`; K is 0 if not noted
+    start_words: np.ndarray  # uint64 (2,): the cells that no body covered before the last fill of a duel; noted with the stages
+    num_stages: np.ndarray  # int64 (1,): how many moves the last fill of a duel took
     order: np.ndarray  # int64 (S,): the living snakes in the order in which they are served
     area: np.ndarray  # int64 (S,): cells reached first, the head's included
     clean_area: np.ndarray  # int64 (S,): those without a harmful hazard
@@ -42,8 +45,11 @@ class Territory(NamedTuple):
     steps: np.ndarray  # int64 (1,): the most moves that the fill looks ahead
 
 
-def new_territory(state: State, *, steps: int = 24) -> Territory:
-    """Allocate the arrays for boards of this state's shape; a fill goes at most `steps` moves far."""
+def new_territory(state: State, *, steps: int = 24, with_stages: bool = False) -> Territory:
+    """Allocate the arrays for boards of this state's shape; a fill goes at most `steps` moves far.
+
+    `with_stages` has `fill_words` note the regions of a duel after each move.
+    """
     snakes, cells = state.num_snakes, state.arrays.occupied.shape[1]
     rows, columns = np.divmod(np.arange(cells), state.width + 2)
     word, inner, outer = _two_words(state.width, state.height)
@@ -62,6 +68,9 @@ def new_territory(state: State, *, steps: int = 24) -> Territory:
         enterable_words=np.zeros(2, np.uint64),
         clean_words=np.zeros(2, np.uint64),
         words=np.zeros((snakes, 2), np.uint64),
+        stages=np.zeros((steps if with_stages else 0, 2, 2), np.uint64),
+        start_words=np.zeros(2, np.uint64),
+        num_stages=np.zeros(1, np.int64),
         order=np.zeros(snakes, np.int64),
         area=np.zeros(snakes, np.int64),
         clean_area=np.zeros(snakes, np.int64),

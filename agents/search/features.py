@@ -1,0 +1,152 @@
+"""What a learned evaluation sees of a duel: whole numbers that the territory fill on two words gives nearly for free.
+
+Each snake has the features `OWN`, and the pair has the features `SHARED`, as the snake `me` sees them. If the other snake looks
+at the same position, the two sets of `OWN` change places, except where two snakes of equal length reach a cell at once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.search.fill_words import beside, bits_in
+from agents.search.players import head_distance
+from agents.search.territory import NO_FOOD, Territory
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import Boards, State, head_cell, tail_cell
+
+REACHED_AFTER = (1, 2, 4, 8, 14)
+"""The moves after which the cells that a snake has reached are counted."""
+OWN = (
+    *(f"reached_{moves}" for moves in REACHED_AFTER),  # cells that it reaches first within so many moves
+    "area",  # cells that it reaches first
+    "length",
+    "health",
+    "hunger",  # a hundredth of the square of the health that is missing
+    "food_near",  # 20 less the moves to the nearest food that it reaches first, at least 0
+    "no_food",  # 1 if it reaches no food first
+    "starving",  # 1 if the nearest food is farther than its health lasts, or out of reach
+    "food_owned",  # how much food it reaches first, at most 6
+    "lack",  # body entries that don't fit into its area
+    "tight",  # 1 if its body is longer than its reach after 14 moves
+    "tail_reached",  # 1 if it reaches its own tail first
+    "other_tail_reached",  # 1 if it reaches the other's tail first
+    "freed_cells",  # cells of its area that a body covered
+    "edge_cells",  # cells of its area at an edge of the board
+    "neighbours",  # pairs of neighbouring cells in its area: how compact it is
+    "contact",  # cells of its area beside the other's
+    "head_at_edge",  # edges of the board that its head touches
+    "head_off_edge",  # moves from its head to the nearest edges, along both axes
+)
+SHARED = (
+    "tempo",  # always 1
+    "longer",  # -1 shorter than the other, 0 as long, 1 longer
+    "lead_3",  # by how much I am longer, between -3 and 3
+    "lead_8",  # the same between -8 and 8
+    "distance",  # moves between the heads on an empty board
+    "even",  # 1 if this distance is even, so that the heads can meet
+    "even_longer",  # `longer` if it is even, else 0
+    "close_longer",  # `longer` times the moves by which the distance is below 6, at least 0
+    "at_two",  # 1 if the heads can meet with the next move
+    "at_three",  # 1 if they are three moves apart
+    "food",  # food on the board, at most 20
+)
+NUM_FEATURES = 2 * len(OWN) + len(SHARED)
+LARGEST = 512
+"""No feature is larger than this, whatever its sign: boards of up to 128 cells have at most 232 pairs of neighbouring cells."""
+
+_NUM_OWN, _FAR, _MOST_OWNED, _MOST_FOOD, _CLOSE = len(OWN), 20, 6, 20, 6
+_FULL = 100
+_1 = np.uint64(1)
+
+
+class Geometry(NamedTuple):
+    """What the features need to know of a board of C padded cells."""
+
+    edges: np.ndarray  # uint64 (2,): the cells at an edge, as bits of the two words
+    inner: np.ndarray  # uint64 (2,): all cells but the leftmost column
+    at_edge: np.ndarray  # int64 (C,): edges that the cell touches
+    off_edge: np.ndarray  # int64 (C,): moves to the nearest edge of each axis, added
+
+
+def geometry(state: State, territory: Territory) -> Geometry:
+    """Return the geometry of boards of this state's shape."""
+    y, x = np.divmod(np.arange(state.arrays.occupied.shape[1]), state.width + 2)
+    across, along = np.minimum(x - 1, state.width - x), np.minimum(y - 1, state.height - y)
+    at_edge = (across == 0).astype(np.int64) + (along == 0)
+    edges = np.bitwise_or.reduce(territory.word[(at_edge > 0) & (across >= 0) & (along >= 0)], axis=0)
+    return Geometry(edges, territory.columns[0].copy(), at_edge, np.maximum(0, across) + np.maximum(0, along))
+
+
+@kernel
+def write_features(s: Boards, r: Rules, f: Territory, g: Geometry, x: np.ndarray, me: int) -> None:
+    """Write the features of board 0, a duel that `fill_words` has filled with its stages noted, into `x`, int64 (F,).
+
+    The order is: those of `OWN` for `me`, those of `OWN` for the other, those of `SHARED`.
+    """
+    mine = 0 if f.order[0] == me else 1
+    other = f.order[1 - mine]
+    food0, food1 = np.uint64(0), np.uint64(0)
+    for n in range(f.num_food_cells[0]):
+        cell = f.food_cells[n]
+        if s.food[0, cell]:
+            food0, food1 = food0 | f.word[cell, 0], food1 | f.word[cell, 1]
+    _write_own(s, r, f, g, x, me, other, mine, food0, food1)
+    _write_own(s, r, f, g, x[_NUM_OWN:], other, me, 1 - mine, food0, food1)
+    _write_shared(s, r, x[2 * _NUM_OWN :], me, other, bits_in(food0) + bits_in(food1))
+
+
+@kernel
+def _write_own(
+    s: Boards,
+    r: Rules,
+    f: Territory,
+    g: Geometry,
+    x: np.ndarray,
+    i: int,
+    j: int,
+    column: int,
+    food0: np.uint64,
+    food1: np.uint64,
+) -> None:
+    """The features of snake `i` against `j`; `column` is its place among the stages."""
+    last, area, length, health = f.num_stages[0] - 1, f.area[i], s.length[0, i], s.health[0, i]
+    for n in range(5):
+        stage = min(REACHED_AFTER[n] - 1, last)
+        x[n] = bits_in(f.stages[stage, column, 0]) + bits_in(f.stages[stage, column, 1])
+    distance, lacking = f.food_distance[i], _FULL - health
+    x[5], x[6], x[7], x[8] = area, length, health, lacking * lacking // 100
+    x[9], x[10], x[11] = max(0, _FAR - distance), distance == NO_FOOD, distance > health
+    a, b, c, d = f.words[i, 0], f.words[i, 1], f.words[j, 0], f.words[j, 1]
+    x[12] = min(_MOST_OWNED, bits_in(a & food0) + bits_in(b & food1))
+    x[13], x[14] = max(0, length - area), length > x[4]
+    own, others = tail_cell(s, 0, i), tail_cell(s, 0, j)
+    x[15] = (a & f.word[own, 0] | b & f.word[own, 1]) != 0
+    x[16] = (a & f.word[others, 0] | b & f.word[others, 1]) != 0
+    x[17] = area - bits_in(a & f.start_words[0]) - bits_in(b & f.start_words[1])
+    x[18] = bits_in(a & g.edges[0]) + bits_in(b & g.edges[1])
+    x[19] = _pairs(r, g, a, b)
+    c, d = beside(r, f, c, d)
+    x[20] = bits_in(a & c) + bits_in(b & d)
+    head = head_cell(s, 0, i)
+    x[21], x[22] = g.at_edge[head], g.off_edge[head]
+
+
+@kernel
+def _pairs(r: Rules, g: Geometry, a: np.uint64, b: np.uint64) -> int:
+    """How many pairs of cells of a region are neighbours."""
+    width = np.uint64(r.width)
+    right0, right1 = a << _1 & g.inner[0], (b << _1 | a >> np.uint64(63)) & g.inner[1]
+    above0, above1 = a << width, b << width | a >> (np.uint64(64) - width)
+    return bits_in(a & right0) + bits_in(b & right1) + bits_in(a & above0) + bits_in(b & above1)
+
+
+@kernel
+def _write_shared(s: Boards, r: Rules, x: np.ndarray, me: int, other: int, food: int) -> None:
+    lead, distance = s.length[0, me] - s.length[0, other], head_distance(s, r, me, other)
+    longer, even = min(1, max(-1, lead)), 1 - distance % 2
+    x[0], x[1], x[2], x[3] = 1, longer, min(3, max(-3, lead)), min(8, max(-8, lead))
+    x[4], x[5], x[6], x[7] = distance, even, even * longer, longer * max(0, _CLOSE - distance)
+    x[8], x[9], x[10] = distance == 2, distance == 3, min(_MOST_FOOD, food)

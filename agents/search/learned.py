@@ -1,0 +1,186 @@
+"""A learned evaluation of duels: a correction of the hand-written score, linear in the features of `features`.
+
+The file is data, not code: `agents.make("alphabeta", evaluation="FILE.json")`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.search.features import NUM_FEATURES, OWN, SHARED, Geometry, geometry, write_features
+from agents.search.territory import Territory
+from envs.battlesnake.kernels import kernel
+from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import Boards, State
+from envs.common.bounded import parse_json, read_text
+from envs.common.command_line import write_whole
+from envs.common.errors import ProcsnakeError, UnknownNameError
+
+UNIT = 64
+"""The weights are in this part of a point."""
+MOST = 20_000
+"""The correction is never larger than this many points, so that no evaluation looks like a proven win."""
+_VERSION, _MAX_BYTES, _MAX_PHASES, _LARGEST_WEIGHT, _MAX_CELLS, _ENDLESS = 1, 256 << 10, 16, 1 << 20, 128, 1 << 30
+
+
+class LearnedEvaluationError(ProcsnakeError):
+    """A file holds no learned evaluation that this procsnake can read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """The weights for a part of a game, in 1 / `UNIT` points for each unit of a feature."""
+
+    up_to: int | None
+    """The largest sum of both lengths that belongs to the phase; None in the last phase."""
+    mine: Mapping[str, int]
+    """The weights of my snake's features, by the names of `features.OWN`. A feature that isn't named weighs nothing."""
+    theirs: Mapping[str, int]
+    """The weights of the other snake's features, likewise."""
+    shared: Mapping[str, int]
+    """The weights of the pair's features, by the names of `features.SHARED`."""
+
+    @classmethod
+    def of(cls, up_to: int | None, weights: Sequence[int]) -> Phase:
+        """Return a phase with weights in the order of `features.write_features`."""
+        names = [(group, name) for group, known in _GROUPS.items() for name in known]
+        groups: dict[str, dict[str, int]] = {group: {} for group in _GROUPS}
+        for (group, name), weight in zip(names, weights, strict=True):
+            if weight:
+                groups[group][name] = int(weight)
+        return cls(up_to=up_to, **groups)
+
+    @property
+    def weights(self) -> list[int]:
+        """The weights in the order of `features.write_features`."""
+        return [getattr(self, group).get(name, 0) for group, known in _GROUPS.items() for name in known]
+
+
+_GROUPS = {"mine": OWN, "theirs": OWN, "shared": SHARED}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedEvaluation:
+    """What a file holds. It applies to duels under the rules of the standard game on boards of one size, without hazards."""
+
+    width: int
+    height: int
+    phases: tuple[Phase, ...]
+    """In the order of their `up_to`. At least one, and at most 16."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """How the weights were found, in JSON's types. Nothing is computed from it."""
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> LearnedEvaluation:
+        """Read what `write` has written. Raises `LearnedEvaluationError` for anything else."""
+        try:
+            return _parsed(parse_json(read_text(path, _MAX_BYTES)))
+        except OSError as error:
+            raise LearnedEvaluationError(f"{path} can't be read: {error.strerror or error}") from error
+        except (ValueError, UnknownNameError) as error:
+            told = f"{path} is no learned evaluation: {error}"
+            raise LearnedEvaluationError(f"{told}. LearnedEvaluation.write writes such files") from error
+
+    def write(self, path: Path) -> None:
+        """Write the file as JSON. Raises `ConfigError` if it can't be written."""
+        phases = [{"up_to": one.up_to, **{group: dict(getattr(one, group)) for group in _GROUPS}} for one in self.phases]
+        data = {"procsnake_evaluation": _VERSION, "width": self.width, "height": self.height, "phases": phases}
+        write_whole(path, json.dumps({**data, "training": dict(self.training)}, indent=1) + "\n")
+
+    def applies_to(self, state: State) -> bool:
+        """Whether the evaluation is meant for board 0 of this state. Elsewhere a search uses the hand-written one."""
+        r, s = state.rules, state.arrays
+        is_duel = s.num_alive[0] == 2 and not (r.wrapped or r.constrictor or r.solo or r.royale)
+        return bool(is_duel and s.num_hazards[0] == 0 and (r.width, r.height) == (self.width, self.height))
+
+
+def _parsed(data: Any) -> LearnedEvaluation:
+    """The evaluation in a file's JSON. Raises `ValueError` and `UnknownNameError`."""
+    found = _mapping("the file", data, ("procsnake_evaluation", "width", "height", "phases", "training"))
+    if found.pop("procsnake_evaluation", None) != _VERSION:
+        raise ValueError(f'this procsnake reads version {_VERSION}, as in {{"procsnake_evaluation": {_VERSION}, …}}')
+    width, height = (_whole(name, found.get(name), 3, 25) for name in ("width", "height"))
+    if width * height > _MAX_CELLS:
+        raise ValueError(f"the board has {width}×{height} cells, and {_MAX_CELLS} are the most")
+    phases = found.get("phases")
+    if not isinstance(phases, list) or not 1 <= len(phases) <= _MAX_PHASES:
+        raise ValueError(f"phases must be a list of 1 to {_MAX_PHASES} phases")
+    training = found.get("training", {})
+    if not isinstance(training, dict):
+        raise ValueError("training must be an object")
+    read = tuple(_phase(f"phases[{n}]", phase, n == len(phases) - 1) for n, phase in enumerate(phases))
+    ends = [phase.up_to for phase in read if phase.up_to is not None]
+    if ends != sorted(set(ends)):
+        raise ValueError(f"the phases end at {ends}; each must end later than the one before")
+    return LearnedEvaluation(width=width, height=height, phases=read, training=training)
+
+
+def _phase(place: str, data: Any, is_last: bool) -> Phase:
+    found = _mapping(place, data, ("up_to", *_GROUPS))
+    up_to = found.get("up_to")
+    if (up_to is None) != is_last:
+        raise ValueError(f"{place}.up_to is {up_to!r}; every phase but the last one must say where it ends")
+    groups: dict[str, dict[str, int]] = {}
+    for group, known in _GROUPS.items():
+        weights = _mapping(f"{place}.{group}", found.get(group, {}), known)
+        groups[group] = {
+            name: _whole(f"{place}.{group}.{name}", weight, -_LARGEST_WEIGHT, _LARGEST_WEIGHT)
+            for name, weight in weights.items()
+        }
+    return Phase(up_to=None if is_last else _whole(f"{place}.up_to", up_to, 1, 256), **groups)
+
+
+def _mapping(place: str, data: Any, known: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise ValueError(f"{place} must be an object, not {data!r:.50}")
+    for name in data:
+        if name not in known:
+            raise UnknownNameError(f"name in {place}", name, known)
+    return dict(data)
+
+
+def _whole(place: str, value: Any, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"{place} is {value!r:.50}; it must be a whole number from {low} to {high}")
+    return value
+
+
+class Correction(NamedTuple):
+    """A learned evaluation as a search uses it, with P phases; P is 0 without one. It belongs to one search at a time."""
+
+    is_used: np.ndarray  # bool (1,): whether the present search uses it
+    up_to: np.ndarray  # int64 (P,): the largest sum of lengths of each phase
+    weights: np.ndarray  # int64 (P, F)
+    features: np.ndarray  # int64 (F,): scratch
+    geometry: Geometry
+
+
+def new_correction(state: State, territory: Territory, learned: LearnedEvaluation | None) -> Correction:
+    """Return the arrays of `learned` for boards of this state's shape, not yet in use."""
+    phases = learned.phases if learned else ()
+    return Correction(
+        is_used=np.zeros(1, np.bool_),
+        up_to=np.array([_ENDLESS if phase.up_to is None else phase.up_to for phase in phases], np.int64),
+        weights=np.array([phase.weights for phase in phases], np.int64).reshape(len(phases), NUM_FEATURES),
+        features=np.zeros(NUM_FEATURES, np.int64),
+        geometry=geometry(state, territory),
+    )
+
+
+@kernel
+def correct(s: Boards, r: Rules, f: Territory, c: Correction, me: int) -> int:
+    """Return the points that the learned evaluation adds on board 0, a duel that `fill_words` has filled for `me`."""
+    write_features(s, r, f, c.geometry, c.features, me)
+    together, phase, total = s.length[0, f.order[0]] + s.length[0, f.order[1]], 0, 0
+    while together > c.up_to[phase]:
+        phase += 1
+    for n in range(c.features.shape[0]):
+        total += c.weights[phase, n] * c.features[n]
+    return min(MOST, max(-MOST, total // UNIT))

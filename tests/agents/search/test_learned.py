@@ -1,0 +1,194 @@
+"""The file of a learned evaluation, and the search that uses it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from agents import make
+from agents.search import AlphaBeta
+from agents.search.evaluation import SURE, Weights, judge
+from agents.search.features import LARGEST, NUM_FEATURES, OWN, SHARED, geometry, write_features
+from agents.search.learned import MOST, UNIT, LearnedEvaluation, LearnedEvaluationError, Phase, correct, new_correction
+from agents.search.territory import new_territory, survey
+from tests.agents.boards import board, played_boards
+from tests.agents.search.test_features import mirrored, positions
+
+NOTHING = {"up_to": None, "mine": {}, "theirs": {}, "shared": {}}
+
+
+def random_weights(seed, most=400):
+    random = np.random.default_rng(seed)
+    phases = (Phase.of(end, random.integers(-most, most + 1, NUM_FEATURES)) for end in (8, 12, None))
+    return LearnedEvaluation(width=11, height=11, phases=tuple(phases))
+
+
+def constant(points):
+    """An evaluation that adds so many points to every position of a duel on 11×11."""
+    return LearnedEvaluation(
+        width=11, height=11, phases=(Phase(up_to=None, mine={}, theirs={}, shared={"tempo": points * UNIT}),)
+    )
+
+
+def correction(learned, state, me):
+    """The points, and the features behind them."""
+    territory, features = new_territory(state, with_stages=True), np.zeros(NUM_FEATURES, np.int64)
+    arrays = new_correction(state, territory, learned)
+    survey(state.arrays, state.rules, territory)
+    judge(state.arrays, state.rules, territory, Weights(), me)
+    write_features(state.arrays, state.rules, territory, geometry(state, territory), features, me)
+    return correct(state.arrays, state.rules, territory, arrays, me), features
+
+
+def test_the_correction_is_the_sum_of_weights_times_features_of_its_phase():
+    learned, seen = random_weights(3), set()
+    for state, me in positions(width=11, height=11):
+        points, features = correction(learned, state, me)
+        together = sum(len(state.body(0, i)) for i in (0, 1))
+        phase = next(n for n, one in enumerate(learned.phases) if one.up_to is None or together <= one.up_to)
+        assert points == sum(a * b for a, b in zip(learned.phases[phase].weights, map(int, features))) // UNIT
+        seen.add(phase)
+    assert seen == {0, 1, 2}
+
+
+def test_weights_of_zero_change_neither_moves_nor_scores_nor_nodes():
+    plain, zero = AlphaBeta(nodes=1500), AlphaBeta(nodes=1500, evaluation=constant(0))
+    compared = 0
+    for state, me in positions(width=11, height=11):
+        before, after = plain.act(state, me), zero.act(state, me)
+        assert after.note.pop("evaluation") == "learned"
+        assert (before.move, before.value, before.note) == (after.move, after.value, after.note)
+        compared += 1
+    assert compared > 20
+
+
+def test_points_for_every_position_move_the_score_by_as_many():
+    plain, richer, compared = AlphaBeta(nodes=1500, max_depth=3), AlphaBeta(nodes=1500, max_depth=3, evaluation=constant(7)), 0
+    for state, me in positions(width=11, height=11):
+        before, after = plain.act(state, me), richer.act(state, me)
+        # A proven line can lie between evaluated ones, and a draw keeps its score.
+        if abs(before.note["score"]) < 1500 and before.note["depth"] == after.note["depth"] == 3:
+            assert after.note["score"] == before.note["score"] + 7
+            compared += 1
+    assert compared > 10
+
+
+@pytest.mark.parametrize("weight", [1 << 20, -(1 << 20)])
+def test_the_largest_weights_neither_overflow_nor_look_like_a_proven_win(weight):
+    assert np.iinfo(np.int64).max > NUM_FEATURES * LARGEST * (1 << 20)
+    largest = LearnedEvaluation(width=11, height=11, phases=(Phase.of(None, [weight] * NUM_FEATURES),))
+    for state, me in list(positions(width=11, height=11))[:10]:
+        points, features = correction(largest, state, me)
+        assert points == int(np.clip(weight * sum(map(int, features)) // UNIT, -MOST, MOST))
+        assert abs(points) + 30 * 128 + 600 * 20 + 8000 < SURE
+
+
+@pytest.mark.parametrize("turned", [lambda x, y: (10 - x, y), lambda x, y: (y, x)], ids="xd")
+def test_a_mirrored_board_has_the_same_score(turned):
+    agent = AlphaBeta(nodes=10**6, max_depth=2, evaluation=random_weights(1))
+    for state, me in list(positions(width=11, height=11))[:12]:
+        assert agent.act(mirrored(state, turned), me).note["score"] == agent.act(state, me).note["score"]
+
+
+def test_weights_that_are_opposite_for_the_two_snakes_make_a_correction_that_changes_sign_with_the_view():
+    mine = dict(zip(OWN, range(-11 * UNIT, 12 * UNIT, UNIT)))
+    phase = Phase(up_to=None, mine=mine, theirs={name: -w for name, w in mine.items()}, shared={"lead_8": 5 * UNIT})
+    learned, compared = LearnedEvaluation(width=11, height=11, phases=(phase,)), 0
+    for state, me in positions(width=11, height=11):
+        if state.arrays.length[0, 0] != state.arrays.length[0, 1]:
+            assert correction(learned, state, me)[0] == -correction(learned, state, 1 - me)[0]
+            compared += 1
+    assert compared > 20
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_snakes": 2, "width": 19, "height": 19},
+        {"num_snakes": 2, "width": 7, "height": 7},
+        {"num_snakes": 3},
+        {"num_snakes": 2, "ruleset": "wrapped"},
+        {"num_snakes": 2, "ruleset": "constrictor"},
+        {"num_snakes": 2, "ruleset": "royale"},
+        {"num_snakes": 1, "ruleset": "solo"},
+    ],
+    ids=str,
+)
+def test_elsewhere_the_hand_written_evaluation_is_used_and_the_note_says_so(settings):
+    plain, learned = AlphaBeta(nodes=300), AlphaBeta(nodes=300, evaluation=random_weights(0))
+    state, boards, slots = played_boards(2, **settings)[0]
+    one = state.select(boards[[0]])
+    before, after = plain.act(one, int(slots[0])), learned.act(one, int(slots[0]))
+    assert after.note.pop("evaluation") == "hand-written"
+    assert before.note == after.note
+
+
+def test_hazards_are_left_to_the_hand_written_evaluation():
+    duel = {"size": (11, 11), "hazards": [(5, 5)], "hazard_damage": 10}
+    state = board([(1, 1), (1, 2), (1, 3)], [(9, 9), (9, 8), (9, 7)], **duel)
+    assert not random_weights(0).applies_to(state)
+    assert AlphaBeta(nodes=300, evaluation=random_weights(0)).act(state, 0).note["evaluation"] == "hand-written"
+
+
+def test_one_agent_may_see_both_kinds_of_games_in_turn():
+    agent = AlphaBeta(nodes=300, evaluation=random_weights(0))
+    (duel, _, _), *_ = played_boards(1, num_snakes=2)
+    (wrapped, _, _), *_ = played_boards(1, num_snakes=2, ruleset="wrapped")
+    assert [agent.act(s, 0).note["evaluation"] for s in (duel, wrapped, duel)] == ["learned", "hand-written", "learned"]
+
+
+def test_a_file_is_read_as_it_was_written_and_a_player_names_it(tmp_path):
+    learned, path = random_weights(2), tmp_path / "learned.json"
+    learned.write(path)
+    assert LearnedEvaluation.read(path) == learned
+    state, me = next(positions(width=11, height=11))
+    named = make(f"alphabeta?evaluation={path}&nodes=400").act(state, me)
+    given = AlphaBeta(nodes=400, evaluation=learned).act(state, me)
+    assert (named.move, named.note) == (given.move, given.note)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"procsnake_evaluation": 2}, "version 1"),
+        ({"extra": 1}, "unknown name in the file 'extra'"),
+        ({"width": 11.0}, "width is 11.0"),
+        ({"width": 25}, "25×11 cells"),
+        ({"phases": []}, "1 to 16 phases"),
+        ({"phases": [NOTHING] * 17}, "1 to 16 phases"),
+        ({"phases": [NOTHING, NOTHING]}, "up_to is None"),
+        ({"phases": [NOTHING | {"up_to": 5}]}, "up_to is 5"),
+        ({"phases": [NOTHING | {"up_to": 9}, NOTHING | {"up_to": 8}, NOTHING]}, r"end at \[9, 8\]"),
+        ({"phases": [NOTHING | {"mine": {"arae": 1}}]}, "Did you mean 'area'"),
+        ({"phases": [NOTHING | {"mine": {"area": 1.5}}]}, "area is 1.5"),
+        ({"phases": [NOTHING | {"mine": {"area": True}}]}, "area is True"),
+        ({"phases": [NOTHING | {"shared": {"longer": 1 << 21}}]}, "longer is 2097152"),
+        ({"phases": [NOTHING | {"theirs": [1]}]}, "must be an object"),
+        ({"training": 3}, "training must be an object"),
+    ],
+    ids=str,
+)
+def test_a_file_with_something_wrong_is_refused_and_told_what(tmp_path, change, told):
+    path = tmp_path / "learned.json"
+    path.write_text(json.dumps({"procsnake_evaluation": 1, "width": 11, "height": 11, "phases": [NOTHING], **change}))
+    with pytest.raises(LearnedEvaluationError, match=told):
+        AlphaBeta(evaluation=path)
+
+
+@pytest.mark.parametrize("content", ["", "[" * 100_000, "3", '{"training": "' + "x" * (256 << 10) + '"}'], ids=range(4))
+def test_what_is_no_such_file_is_refused(tmp_path, content):
+    path = tmp_path / "learned.json"
+    path.write_text(content)
+    with pytest.raises(LearnedEvaluationError, match="is no learned evaluation"):
+        LearnedEvaluation.read(path)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(LearnedEvaluationError, match="can't be read"):
+        LearnedEvaluation.read(tmp_path / "none.json")
+
+
+def test_all_names_are_different():
+    assert len(set(OWN) | set(SHARED)) == len(OWN) + len(SHARED)
