@@ -17,7 +17,7 @@ from agents.agent import Agent, Decision
 from agents.policy import Policy
 from agents.search.best_response import best_reply
 from agents.search.evaluation import SCALE, SURE, WIN, Weights, judge, weights_of
-from agents.search.learned import Correction, LearnedEvaluation, correct, new_correction
+from agents.search.learned import Correction, LearnedEvaluation, correct, learned_evaluation, new_correction
 from agents.search.make_unmake import Turns, drift, new_turns, play, position_hash, search_rules, start_hash, take_back
 from agents.search.players import choose_players, head_distance, is_player
 from agents.search.ranges import Range
@@ -374,8 +374,7 @@ class AlphaBeta(Agent):
         self.max_rivals, self.near = max_rivals, near
         self.max_depth, self.table_bits, self.weights = max_depth, table_bits, weights_of(weights)
         self.threads, self._has_guessed = threads, False
-        is_path = isinstance(evaluation, str | os.PathLike)
-        self.learned = LearnedEvaluation.read(evaluation) if is_path else evaluation
+        self.learned = None if evaluation is None else learned_evaluation(evaluation)
         self._idle: WorkspacePool[AlphaBetaWorkspace] = WorkspacePool(self._new_workspace)
 
     def _new_workspace(self, state: State) -> AlphaBetaWorkspace:

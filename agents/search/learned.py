@@ -86,7 +86,7 @@ class LearnedEvaluation:
             raise LearnedEvaluationError(f"{path} can't be read: {error.strerror or error}") from error
         except (ValueError, UnknownNameError) as error:
             told = f"{path} is no learned evaluation: {error}"
-            raise LearnedEvaluationError(f"{told}. LearnedEvaluation.write writes such files") from error
+            raise LearnedEvaluationError(f"{told}. procsnake tune alphabeta --learn FILE writes such files") from error
 
     def write(self, path: Path) -> None:
         """Write the file as JSON. Raises `ConfigError` if it can't be written."""
@@ -99,6 +99,11 @@ class LearnedEvaluation:
         r, s = state.rules, state.arrays
         is_duel = s.num_alive[0] == 2 and not (r.wrapped or r.constrictor or r.solo or r.royale)
         return bool(is_duel and s.num_hazards[0] == 0 and (r.width, r.height) == (self.width, self.height))
+
+
+def learned_evaluation(given: LearnedEvaluation | str | os.PathLike[str]) -> LearnedEvaluation:
+    """Return the evaluation that is given, or that lies in the file. Raises `LearnedEvaluationError` for a bad file."""
+    return given if isinstance(given, LearnedEvaluation) else LearnedEvaluation.read(given)
 
 
 def _parsed(data: Any) -> LearnedEvaluation:

@@ -22,6 +22,7 @@ from agents.sprt.statistics import Hypotheses
 from agents.tournament.settings import Player
 from agents.tournament.store import Store
 from agents.tournament.workers import InProcesses, InThreads
+from agents.tuning.learning_command import run_learn
 from agents.tuning.parameters import Parameter, choose, flat, nested, parameters_of, search_of, table, with_values
 from agents.tuning.play import TuningProgress, movement, play_tuning
 from agents.tuning.regression import regress
@@ -43,14 +44,16 @@ from envs.common.errors import ConfigError
 _HELP = """\
 SPSA (--pairs) moves all parameters at once, up or down by coins, plays the two sides against each other, and steps towards the
 better one. Texel's method (--from) fits weights to the results of recorded games. Either way the result is a file of options,
-which is not accepted until a sequential test has found it better: --accept FILE plays that test. Games are kept as they end:
-the same command goes on.
+which is not accepted until a sequential test has found it better: --accept FILE plays that test. --learn FILE fits many weights
+of alphabeta's evaluation of duels to exploratory self-play, and writes a file for its option evaluation. Games are kept as they
+end: the same command goes on.
 
 examples:
   procsnake tune alphabeta --parameters weights.length,weights.hunger --pairs 2000 --nodes 300
   procsnake tune alphabeta --parameters near:2,weights.cell:1:0.01 --pairs 2000 --nodes 300    # NAME:C_END:R_END
   procsnake tune alphabeta --parameters weights --from outputs/sprt.db outputs/tournament.db
   procsnake tune alphabeta --accept outputs/tuned-alphabeta.yaml --nodes 300
+  procsnake tune alphabeta --learn outputs/learned.json --games 2400 --nodes 300
 
 parameters of {search}, their values in {player}, and by how much a tuning moves them:
 {table}
@@ -86,7 +89,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="file of options to write (default: outputs/tuned-SEARCH.yaml)")
     parser.add_argument("--from", dest="recorded", nargs="+", metavar="STORE", help="Texel: stores of recorded games")
     parser.add_argument("--every", type=at_least(1), default=3, help="Texel: turns between positions (default: %(default)s)")
-    parser.add_argument("--games", type=at_least(2), help="Texel: games a store at most; --accept: as in sprt")
+    parser.add_argument("--games", type=at_least(2), help="Texel: games a store at most; --accept: as in sprt; --learn: 2400")
+    parser.add_argument("--learn", metavar="FILE", help="write an evaluation of duels learned from self-play, kept in --store")
     parser.add_argument("--accept", metavar="FILE", help="play the sequential test that a tuned file has to pass")
     parser.add_argument("--elo0", type=float, default=0.0, help="of that test (default: %(default)s)")
     parser.add_argument("--elo1", type=float, default=10.0, help="of that test (default: %(default)s)")
@@ -98,6 +102,8 @@ def run_tune_search(options: argparse.Namespace) -> int:
     """Run `procsnake tune` for a search. Returns the exit code."""
     if options.accept:
         return _accept(options)
+    if options.learn:
+        return run_learn(options)
     if not options.parameters:
         raise ConfigError(f"name what is to be tuned: --parameters all, or some of {', '.join(parameters_of(options.player))}")
     return _regress(options) if options.recorded else _play(options)

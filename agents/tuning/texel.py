@@ -55,7 +55,7 @@ def fit_weights(features: np.ndarray, rest: np.ndarray, results: np.ndarray, sta
     fixed = rest + features[:, ~varies] @ start[~varies]
     weights = start.copy()
     weights[varies] = _regress(features[:, varies] / scale, results, fixed / scale, start[varies])
-    before, after = (_loss((features @ w + rest) / scale, results) for w in (start, weights))
+    before, after = (mean_loss((features @ w + rest) / scale, results) for w in (start, weights))
     return Fit(weights, scale, before, after)
 
 
@@ -64,14 +64,14 @@ def _regress(features: np.ndarray, results: np.ndarray, offset: np.ndarray, star
 
     Raises `ConfigError` if there is no such minimum, as where some weights separate the won from the lost positions.
     """
-    found, loss = start.astype(float), _loss(features @ start + offset, results)
+    found, loss = start.astype(float), mean_loss(features @ start + offset, results)
     for _ in range(_STEPS):
-        expected = _probability(features @ found + offset)
+        expected = probability(features @ found + offset)
         slope = features.T @ (results - expected)
         curvature = (features * (expected * (1 - expected))[:, None]).T @ features
         step, *_ = np.linalg.lstsq(curvature, slope, rcond=_PRECISION)
         for _ in range(_HALVINGS):
-            after = _loss(features @ (found + step) + offset, results)
+            after = mean_loss(features @ (found + step) + offset, results)
             if after <= loss:
                 break
             step = step / 2
@@ -81,10 +81,11 @@ def _regress(features: np.ndarray, results: np.ndarray, offset: np.ndarray, star
     raise ConfigError(f"the results of these {len(results)} positions leave the weights undecided; record more games")
 
 
-def _probability(logits: np.ndarray) -> np.ndarray:
+def probability(logits: np.ndarray) -> np.ndarray:
+    """Return 1 / (1 + exp(-`logits`)), without overflow."""
     return np.asarray(0.5 * (1 + np.tanh(logits / 2)))
 
 
-def _loss(logits: np.ndarray, results: np.ndarray) -> float:
-    """The mean of -log of the probability of what happened, in nats."""
+def mean_loss(logits: np.ndarray, results: np.ndarray) -> float:
+    """Return the mean of -log of the probability of what happened, in nats. `results` (N,) lie between 0 and 1."""
     return float(np.mean(np.logaddexp(0, logits) - results * logits))

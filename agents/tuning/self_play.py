@@ -1,0 +1,198 @@
+"""Plays duels of alpha-beta against itself to learn an evaluation from, and keeps their positions in a folder.
+
+A game is exploratory: it begins with random turns, and later a share of its moves is random as well. A search meets positions
+that good players avoid, and has to evaluate them, too.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.search.alphabeta import AlphaBeta
+from agents.search.evaluation import Weights, judge
+from agents.search.features import NUM_FEATURES, geometry, write_features
+from agents.search.make_unmake import search_rules
+from agents.search.territory import new_territory, survey
+from agents.tournament.settings import derived_seed
+from agents.tuning.positions import is_quiet
+from envs.battlesnake.games import play_turn, start_games
+from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.state import ALIVE, State
+from envs.common.bounded import parse_json, read_text
+from envs.common.command_line import write_whole
+from envs.common.errors import ConfigError
+
+SETTINGS = "self-play.json"
+GAMES_PER_BLOCK = 8
+_TABLE_BITS, _MAX_BYTES = 12, 1 << 20
+_COLUMNS = ("features", "hand", "search", "result", "turns_left", "game")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfPlay:
+    """Which games are played. A block of eight games is a function of these settings and of the block's number."""
+
+    player: str = "alphabeta"
+    """The player whose options and evaluation both snakes have, as `agents.make` takes it."""
+    nodes: int = 300
+    """The nodes of the search that chooses a move. Its score is a part of what is learned."""
+    randomness: float = 0.2
+    """The largest share of random safe moves. Each game has a share of its own between 0 and this."""
+    opening_turns: int = 8
+    """The most random turns at the beginning. Each game has a number of its own between 0 and this."""
+    every: int = 2
+    """The turns between two positions that are kept."""
+    max_turns: int = 1000
+    """The turns after which a game is drawn."""
+    width: int = 11
+    height: int = 11
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Views:
+    """N positions of duels, each seen by one of the snakes. No head can meet the other in them on the next turn."""
+
+    features: np.ndarray
+    """int16 (N, F), in the order of `features.write_features`."""
+    hand: np.ndarray
+    """int32 (N,): the hand-written score."""
+    search: np.ndarray
+    """int32 (N,): the score of the search."""
+    result: np.ndarray
+    """float32 (N,): 1 if the snake won the game, ½ if nobody did, else 0."""
+    turns_left: np.ndarray
+    """int16 (N,): turns to the end of the game."""
+    game: np.ndarray
+    """int64 (N,): the game to which the position belongs."""
+
+    def select(self, chosen: np.ndarray) -> Views:
+        """Return the chosen positions, by bool (N,) or by index."""
+        return Views(*(getattr(self, name)[chosen] for name in _COLUMNS))
+
+
+def play_block(settings: SelfPlay, block: int) -> Views:
+    """Play the games of a block, and return their positions."""
+    from agents.registry import make
+
+    player = make(settings.player, nodes=settings.nodes, table_bits=_TABLE_BITS)
+    if not isinstance(player, AlphaBeta):
+        raise ConfigError(f"{settings.player!r} is no alpha-beta search, and no other search uses a learned evaluation")
+    found = [_play(settings, player, block * GAMES_PER_BLOCK + n) for n in range(GAMES_PER_BLOCK)]
+    return Views(*(np.concatenate([getattr(one, name) for one in found]) for name in _COLUMNS))
+
+
+def _play(settings: SelfPlay, player: AlphaBeta, game: int) -> Views:
+    """One game. Positions of its opening aren't kept."""
+    seed = derived_seed(settings.seed, game)
+    random, slots = np.random.default_rng(seed), np.arange(2)
+    state = State(1, width=settings.width, height=settings.height, num_snakes=2)
+    state.seed(seed)
+    running, view = start_games(state), _Viewer(state, player.weights)
+    share, opening, turn = random.uniform(0, settings.randomness), random.integers(settings.opening_turns + 1), 0
+    rows: list[tuple[np.ndarray, int, int, int, int]] = []
+    while running[0] and turn < settings.max_turns:
+        safe, moves = safe_moves(state, np.zeros_like(slots), slots), np.zeros((1, 2), np.int8)
+        for slot in slots:
+            if turn < opening:
+                moves[0, slot] = random.choice(np.flatnonzero(safe[slot]))
+                continue
+            decision = player.act(state, int(slot))
+            if (turn - opening) % settings.every == 0 and is_quiet(state, int(slot)):
+                rows.append((*view(state, int(slot)), int(decision.note["score"]), int(slot), turn))
+            is_random = random.random() < share
+            moves[0, slot] = random.choice(np.flatnonzero(safe[slot])) if is_random else decision.move
+        play_turn(state, moves, running)
+        turn += 1
+    alive = state.arrays.cause[0] == ALIVE
+    results = np.where(alive, 1.0, 0.0) if alive.sum() == 1 else np.full(2, 0.5)
+    return _views(rows, results, turn, game)
+
+
+def _views(rows: list[tuple[np.ndarray, int, int, int, int]], results: np.ndarray, turns: int, game: int) -> Views:
+    count = len(rows)
+    features = np.array([row[0] for row in rows], np.int16).reshape(count, NUM_FEATURES)
+    hand, search, slot, turn = (np.array([row[n] for row in rows], np.int32) for n in range(1, 5))
+    left = (turns - turn).astype(np.int16)
+    return Views(features, hand, search, results[slot].astype(np.float32), left, np.full(count, game, np.int64))
+
+
+class _Viewer:
+    """Evaluates positions on boards of one shape by hand, and finds their features."""
+
+    def __init__(self, state: State, weights: Weights) -> None:
+        self.weights, self.rules = weights, search_rules(state.rules)
+        self.territory = new_territory(state, with_stages=True)
+        self.geometry = geometry(state, self.territory)
+
+    def __call__(self, state: State, me: int) -> tuple[np.ndarray, int]:
+        s, f, features = state.arrays, self.territory, np.zeros(NUM_FEATURES, np.int64)
+        survey(s, self.rules, f)
+        hand = int(judge(s, self.rules, f, self.weights, me))
+        write_features(s, self.rules, f, self.geometry, features, me)
+        return features, hand
+
+
+def collect(
+    settings: SelfPlay, folder: Path, games: int, *, jobs: int = 1, on_block: Callable[[int, int], None] | None = None
+) -> Views:
+    """Play at least `games` games, those left out whose blocks lie in `folder` already, and return all their positions.
+
+    A block is written as it ends, so that the same call goes on after an interruption. `on_block` is called with the number of
+    blocks that lie there, and the number that is asked for. Raises `ConfigError` if the folder has games of other settings.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _claim(folder, settings)
+    paths = [folder / f"block-{block:06d}.npz" for block in range(-(-games // GAMES_PER_BLOCK))]
+    missing = [block for block, path in enumerate(paths) if not path.exists()]
+    tell = on_block or (lambda done, asked: None)
+    tell(len(paths) - len(missing), len(paths))
+    if jobs == 1:
+        for place, block in enumerate(missing, 1):
+            _play_and_keep(settings, block, paths[block])
+            tell(len(paths) - len(missing) + place, len(paths))
+    elif missing:
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            pending = [pool.submit(_play_and_keep, settings, block, paths[block]) for block in missing]
+            for place, done in enumerate(as_completed(pending), 1):
+                done.result()
+                tell(len(paths) - len(missing) + place, len(paths))
+    return _read(paths)
+
+
+def _claim(folder: Path, settings: SelfPlay) -> None:
+    """Write the settings into a new folder, and compare them with those of an old one."""
+    path, asked = folder / SETTINGS, asdict(settings)
+    if not path.exists():
+        write_whole(path, json.dumps(asked, indent=1) + "\n")
+        return
+    try:
+        there: Any = parse_json(read_text(path, _MAX_BYTES))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} can't be read ({error}); choose another folder") from error
+    if there != asked:
+        raise ConfigError(f"{folder} has games of other settings: {there}, not {asked}. Choose another folder")
+
+
+def _play_and_keep(settings: SelfPlay, block: int, path: Path) -> None:
+    views, content = play_block(settings, block), io.BytesIO()
+    np.savez_compressed(content, **{name: getattr(views, name) for name in _COLUMNS})
+    write_whole(path, content.getvalue())
+
+
+def _read(paths: list[Path]) -> Views:
+    columns: dict[str, list[np.ndarray]] = {name: [] for name in _COLUMNS}
+    for path in paths:
+        with np.load(path, allow_pickle=False) as block:
+            for name in _COLUMNS:
+                columns[name].append(block[name])
+    return Views(*(np.concatenate(columns[name]) for name in _COLUMNS))

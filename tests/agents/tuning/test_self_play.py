@@ -1,0 +1,76 @@
+"""The games that an evaluation is learned from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from agents.search.features import OWN, SHARED
+from agents.tuning.self_play import GAMES_PER_BLOCK, SETTINGS, SelfPlay, collect, play_block
+from envs.common.errors import ConfigError
+
+SMALL = SelfPlay(nodes=20, width=7, height=7, max_turns=60, opening_turns=3)
+LENGTH, DISTANCE = OWN.index("length"), 2 * len(OWN) + SHARED.index("distance")
+
+
+def same(a, b):
+    return all((getattr(a, name) == getattr(b, name)).all() for name in vars(a))
+
+
+def test_a_block_is_a_function_of_its_settings_and_its_number():
+    first = play_block(SMALL, 3)
+    assert same(first, play_block(SMALL, 3))
+    assert set(first.game) <= set(range(3 * GAMES_PER_BLOCK, 4 * GAMES_PER_BLOCK))
+    assert not np.array_equal(first.hand, play_block(SMALL, 4).hand)
+
+
+def test_positions_are_quiet_and_the_results_of_both_snakes_make_one_win():
+    views = play_block(SMALL, 0)
+    assert len(views.game) > 20
+    assert (views.features[:, DISTANCE] != 2).all()
+    assert (views.features[:, LENGTH] >= 3).all()
+    assert ((views.turns_left > 0) & (views.turns_left <= SMALL.max_turns)).all()
+    for game in np.unique(views.game):
+        one = views.select(views.game == game)
+        for left in np.unique(one.turns_left):
+            pair = one.select(one.turns_left == left)
+            # A position is quiet for both snakes or for none.
+            assert pair.result.sum() == 1
+            assert len(pair.game) == 2
+
+
+def test_each_view_of_a_position_has_the_other_one_mirrored():
+    views, pairs = play_block(SMALL, 1), 0
+    for game in np.unique(views.game):
+        for left in np.unique(views.turns_left[views.game == game]):
+            a, b = views.features[(views.game == game) & (views.turns_left == left)]
+            if a[LENGTH] != b[LENGTH]:
+                assert (a[: len(OWN)] == b[len(OWN) : 2 * len(OWN)]).all()
+                pairs += 1
+    assert pairs > 5
+
+
+def test_an_interrupted_collection_goes_on_and_comes_to_the_same(tmp_path):
+    told = []
+    whole = collect(SMALL, tmp_path, 3 * GAMES_PER_BLOCK, on_block=lambda *done: told.append(done))
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    (tmp_path / "block-000001.npz").unlink()
+    told.clear()
+    again = collect(SMALL, tmp_path, 3 * GAMES_PER_BLOCK, on_block=lambda *done: told.append(done))
+    assert told == [(2, 3), (3, 3)]
+    assert same(whole, again)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*(f"block-00000{n}.npz" for n in range(3)), SETTINGS]
+
+
+def test_a_folder_of_other_games_is_refused(tmp_path):
+    collect(SMALL, tmp_path, 1)
+    with pytest.raises(ConfigError, match="games of other settings"):
+        collect(SelfPlay(nodes=21, width=7, height=7), tmp_path, 1)
+    (tmp_path / SETTINGS).write_text("{")
+    with pytest.raises(ConfigError, match="can't be read"):
+        collect(SMALL, tmp_path, 1)
+
+
+def test_only_alphabeta_plays():
+    with pytest.raises(ConfigError, match="no alpha-beta search"):
+        play_block(SelfPlay(player="flood"), 0)
