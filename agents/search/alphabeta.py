@@ -404,7 +404,7 @@ class AlphaBeta(Agent):
                 scratch, shared = state.select(np.array([board])), share_table(space, spaces[0])
                 searches.append(_Search(self, scratch, int(you), shared, budget, first=1 + place, allowed=allowed))
             found = max(_run_together(searches), key=lambda found: found.depth)
-            note = {"score": found.score, "depth": found.depth}
+            note: dict[str, Any] = {"score": found.score, "depth": found.depth}
             for key, register in (("nodes", _NODES), ("turns", _TURNS_PLAYED)):
                 note[key] = sum(int(space.stack.reg[register]) for space in spaces)
             if self.learned:
