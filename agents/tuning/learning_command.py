@@ -41,7 +41,7 @@ def run_learn(options: argparse.Namespace) -> int:
         seed=options.seed,
     )
     folder, out = Path(options.store or kept_at("learn-alphabeta")), Path(options.learn)
-    make_place_for(out)
+    make_place_for(str(out))
     print(f"the positions are kept in {folder}", file=sys.stderr)
     views = collect(settings, folder, options.games or _GAMES, jobs=options.jobs or usable_cores(), on_block=_Told())
     found = learn(views, settings, Fitting())

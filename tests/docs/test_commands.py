@@ -12,6 +12,7 @@ import pytest
 
 import procsnake
 from agents.options_file import OptionsFile
+from agents.search.learned import LearnedEvaluation, Phase
 from serve.background import Background
 from tests.agents.bundles import make_bundle
 from tests.docs.commands import Command, commands
@@ -63,6 +64,8 @@ def desk(tmp_path_factory):
         (folder / name).write_text(FILES["hug.py"])
     (folder / "outputs").mkdir()
     OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta").write(folder / "outputs" / "tuned-alphabeta.yaml")
+    phase = Phase(up_to=None, mine={"area": 64}, theirs={}, shared={})
+    LearnedEvaluation(width=11, height=11, phases=(phase,)).write(folder / "outputs" / "learned.json")
     database = f"sqlite:///{folder / 'games.db'}"
     with Background("flood", "--database", database) as server, pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
