@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.sprt.commands import duration
 from agents.tuning.learning import Fitting, Learned, learn
-from agents.tuning.parameters import search_of, with_values
+from agents.tuning.parameters import with_values
 from agents.tuning.self_play import GAMES_PER_BLOCK, SelfPlay, collect
 from envs.battlesnake.settings import Settings
 from envs.common.command_line import game_settings, kept_at, make_place_for, print_json, shell_command
@@ -25,8 +25,6 @@ def run_learn(options: argparse.Namespace) -> int:
 
     Raises `ConfigError` for options that don't go together, and whatever `collect` and `learn` raise.
     """
-    if search_of(options.player) != "alphabeta":
-        raise ConfigError(f"{options.player!r} can't use a learned evaluation; only alphabeta can")
     if options.time:
         raise ConfigError("self-play for --learn repeats only if it counts nodes; say --nodes in the place of --time")
     if game_settings(options) != Settings():

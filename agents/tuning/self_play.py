@@ -17,12 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from agents.registry import make
 from agents.search.alphabeta import AlphaBeta
 from agents.search.evaluation import Weights, judge
 from agents.search.features import NUM_FEATURES, geometry, write_features
 from agents.search.make_unmake import search_rules
 from agents.search.territory import new_territory, survey
 from agents.tournament.settings import derived_seed
+from agents.tuning.parameters import search_of
 from agents.tuning.positions import is_quiet
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.safety import safe_moves
@@ -39,7 +41,10 @@ _COLUMNS = ("features", "hand", "search", "result", "turns_left", "game")
 
 @dataclass(frozen=True, kw_only=True)
 class SelfPlay:
-    """Which games are played. A block of eight games is a function of these settings and of the block's number."""
+    """Which games are played. A block of eight games is a function of these settings and of the block's number.
+
+    Raises `ConfigError` for a player that isn't alpha-beta, and for impossible values.
+    """
 
     player: str = "alphabeta"
     """The player whose options and evaluation both snakes have, as `agents.make` takes it."""
@@ -56,6 +61,12 @@ class SelfPlay:
     width: int = 11
     height: int = 11
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if search_of(self.player) != "alphabeta":
+            raise ConfigError(f"{self.player!r} can't use a learned evaluation; only alphabeta can")
+        if self.nodes < 1 or not 0 <= self.randomness <= 1 or self.opening_turns < 0 or self.every < 1:
+            raise ConfigError(f"{self} can't be played: nodes and every are at least 1, and randomness is a share")
 
 
 @dataclass(frozen=True)
@@ -82,11 +93,8 @@ class Views:
 
 def play_block(settings: SelfPlay, block: int) -> Views:
     """Play the games of a block, and return their positions."""
-    from agents.registry import make
-
     player = make(settings.player, nodes=settings.nodes, table_bits=_TABLE_BITS)
-    if not isinstance(player, AlphaBeta):
-        raise ConfigError(f"{settings.player!r} is no alpha-beta search, and no other search uses a learned evaluation")
+    assert isinstance(player, AlphaBeta)
     found = [_play(settings, player, block * GAMES_PER_BLOCK + n) for n in range(GAMES_PER_BLOCK)]
     return Views(*(np.concatenate([getattr(one, name) for one in found]) for name in _COLUMNS))
 

@@ -71,6 +71,11 @@ def test_a_folder_of_other_games_is_refused(tmp_path):
         collect(SMALL, tmp_path, 1)
 
 
-def test_only_alphabeta_plays():
-    with pytest.raises(ConfigError, match="no alpha-beta search"):
-        play_block(SelfPlay(player="flood"), 0)
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [({"player": "flood"}, "only alphabeta can"), ({"randomness": 1.1}, "is a share"), ({"nodes": 0}, "at least 1")],
+    ids=str,
+)
+def test_what_can_not_be_played_is_refused(settings, told):
+    with pytest.raises(ConfigError, match=told):
+        SelfPlay(**settings)
