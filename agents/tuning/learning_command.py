@@ -40,6 +40,8 @@ def run_learn(options: argparse.Namespace) -> int:
     )
     folder, out = Path(options.store or kept_at("learn-alphabeta")), Path(options.learn)
     make_place_for(str(out))
+    if not out.parent.is_dir():
+        raise ConfigError(f"there is no folder {out.parent} for {out.name}; make it, or choose another place")
     print(f"the positions are kept in {folder}", file=sys.stderr)
     views = collect(settings, folder, options.games or _GAMES, jobs=options.jobs or usable_cores(), on_block=_Told())
     found = learn(views, settings, Fitting())

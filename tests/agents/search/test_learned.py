@@ -53,6 +53,7 @@ def test_the_correction_is_the_sum_of_weights_times_features_of_its_phase():
     assert seen == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_weights_of_zero_change_neither_moves_nor_scores_nor_nodes():
     plain, zero = AlphaBeta(nodes=1500), AlphaBeta(nodes=1500, evaluation=constant(0))
     compared = 0

@@ -111,13 +111,17 @@ SMALL = ["--nodes", "20", "--width", "7", "--height", "7", "--max-turns", "80", 
 @pytest.mark.slow
 def test_the_command_writes_an_evaluation_that_a_search_takes(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["tune", "alphabeta", "--learn", "found/learned.json", *SMALL]) == 0
+    assert main(["tune", "alphabeta", "--learn", "outputs/learned.json", *SMALL]) == 0
     told = capsys.readouterr().out
     assert "64 games" in told
-    assert "procsnake sprt 'learned=alphabeta?evaluation=found%2Flearned.json' before=alphabeta --nodes=2000 --elo1=15" in told
-    learned = LearnedEvaluation.read("found/learned.json")
-    assert (learned.width, learned.height, learned.training["games"]) == (7, 7, 64)
-    assert agents.make("alphabeta?evaluation=found%2Flearned.json").learned == learned
+    assert (
+        "procsnake sprt 'learned=alphabeta?evaluation=outputs%2Flearned.json' before=alphabeta --nodes=2000 --elo1=15" in told
+    )
+    learned = LearnedEvaluation.read("outputs/learned.json")
+    assert (learned.width, learned.height) == (7, 7)
+    # A game that ends at once has no position.
+    assert 40 < learned.training["games"] <= 64
+    assert agents.make("alphabeta?evaluation=outputs%2Flearned.json").learned == learned
     # The same command finds its games there, and comes to the same file.
     assert main(["tune", "alphabeta", "--learn", "again.json", *SMALL, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["loss"] == learned.training["loss"]
@@ -130,9 +134,12 @@ def test_the_command_writes_an_evaluation_that_a_search_takes(tmp_path, monkeypa
         (["mcts", "--learn", "x.json"], "only alphabeta"),
         (["alphabeta", "--learn", "x.json", "--time", "5"], "counts nodes"),
         (["alphabeta", "--learn", "x.json", "--ruleset", "wrapped"], "standard game"),
+        (["alphabeta", "--learn", "nowhere/x.json"], "no folder nowhere"),
     ],
     ids=str,
 )
-def test_what_can_not_be_learned_is_told(words, told, capsys):
+def test_what_can_not_be_learned_is_told_before_a_game_is_played(words, told, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     assert main(["tune", *words]) != 0
     assert told in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -12,7 +12,7 @@ from envs.common.errors import ConfigError, UnknownNameError
 
 EFFORT = {"policy", "nodes", "simulations", "cpu_ms", "margin_ms", "threads", "weights"}
 """What a test of equal effort gives both players, and the weights, whose entries are parameters."""
-CHOICES = {"root", "sample", "seed"}
+CHOICES = {"root", "sample", "seed", "evaluation"}
 
 
 @pytest.mark.parametrize("search", SEARCHES)
