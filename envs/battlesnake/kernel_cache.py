@@ -5,12 +5,12 @@ go on using an old callee. So the cache folder is named by a hash of every sourc
 "kernel": these are the files with kernels and with the constants that they use. For kernels of `agents` the hash also covers
 that package. The place of the sources doesn't count: a second clone finds what the first one compiled.
 
-Processes that need the same kernel at the same time compile it once: the first one compiles it, and the others wait.
+Processes that need the same kernel at the same time compile it once: the first one compiles it, and the others wait. Windows
+has no such locks, so there each process compiles what it doesn't find.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import sys
@@ -25,6 +25,11 @@ import numba
 from numba.core import config as numba_config
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+
+try:
+    import fcntl
+except ModuleNotFoundError:
+    fcntl = None  # type: ignore[assignment]
 
 BOUNDSCHECK = os.environ.get("PROCSNAKE_BOUNDSCHECK", "") == "1"
 PATIENCE_S = 300.0
@@ -134,7 +139,7 @@ class KernelCache(FunctionCache):
         if self._depth > 1:
             return
         try:
-            self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT)
+            self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o666)
             _wait_for(self._lock)
         except OSError:
             return  # A file system without locks, or another user's file.
@@ -152,6 +157,8 @@ class KernelCache(FunctionCache):
 
 def _wait_for(lock: int) -> None:
     """Take the lock, or give up after a while: its holder may be stopped."""
+    if fcntl is None:
+        return
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         try:

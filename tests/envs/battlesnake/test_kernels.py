@@ -89,3 +89,13 @@ def test_processes_that_need_a_kernel_at_once_compile_it_once_also_after_one_tha
             process.wait()
     # Each one fails at the text by itself.
     assert misses == [1, 1, 2]
+
+
+def test_where_the_system_has_no_such_locks_kernels_are_compiled_and_kept_all_the_same(tmp_path: Path) -> None:
+    without = (
+        'import sys; sys.modules["fcntl"] = None; from envs.battlesnake.rng import mix; mix(1); print(mix.stats.cache_misses)'
+    )
+    command = [sys.executable, "-c", without]
+    variables = {**os.environ, "PROCSNAKE_CACHE": str(tmp_path)}
+    printed = [subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert ["1}" in line for line in printed] == [True, False]
