@@ -389,9 +389,9 @@ def _kind_of(value: Any, sections: Iterable[Any], key: str) -> Any:
 def _settings(data: Mapping[str, Any]) -> AlgorithmSettings:
     """The settings of the algorithm that an experiment's plain values name. All sections are checked."""
     sections = {name: _convert_section(data[name], kind, name) for name, kind in ALGORITHMS.items() if name in data}
-    name = data.get("algorithm", next(iter(sections), PPOSettings.algorithm))
+    name = str(data.get("algorithm", next(iter(sections), PPOSettings.algorithm)))
     if name not in ALGORITHMS:
-        raise UnknownNameError("algorithm", str(name), ALGORITHMS)
+        raise UnknownNameError("algorithm", name, ALGORITHMS)
     if len(sections) > 1 and "algorithm" not in data:
         raise ConfigError(
             f"the experiment has sections for {' and '.join(sections)}, but doesn't say which is to train it; add the key"

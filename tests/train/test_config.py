@@ -43,6 +43,7 @@ def test_overrides_are_converted_to_the_type_of_their_key():
         ("ppo.learning_rat=1", "Did you mean 'ppo.learning_rate'"),
         ("pppo.gamma=1", "Did you mean 'ppo'"),
         ("algorithm=pppo", "Did you mean 'ppo'"),
+        ("algorithm=[ppo]", "algorithm"),
     ],
 )
 def test_unknown_keys_and_names_are_refused_with_the_nearest(override, message):
