@@ -107,7 +107,7 @@ def test_all_play_the_same_board_for_the_same_time():
         assert (experiment.budget.max_minutes, experiment.budget.total_agent_steps, experiment.seed) == (15, None, 2)
     assert {made[name].num_env_runners for name in ("dqn-all", "apex")} == {4}
     assert made["dqn-1"].num_env_runners == 0
-    frozen = made["mxnet-dqn"].mxnet_dqn
+    frozen = made["mxnet-dqn"].settings
     # The starter pack's own values (its command line's defaults).
     assert (frozen.update_every, frozen.batch_size, frozen.lr_start, frozen.gamma, frozen.tau) == (20, 64, 5e-4, 0.95, 1e-3)
     assert (frozen.eps_start, frozen.eps_end, frozen.eps_decay, frozen.mask_actions) == (1.0, 0.01, 0.995, False)
