@@ -15,6 +15,7 @@ from agents.pages import Chart, chart_grid, html_page, lead, note, section, tabl
 from agents.pages.figure import save_charts
 from envs.common.command_line import write_whole
 from envs.common.errors import UnknownNameError
+from train.algorithm_settings import ALGORITHMS
 from train.comparison.statistics import BAND_NOTE, LAST_SHARE, mean, mean_line, reached
 from train.runs.folder import RunError, disk_errors
 from train.runs.history import Columns, read_columns, read_config
@@ -85,7 +86,9 @@ def _groups(runs: Sequence[Path]) -> list[SeedGroup]:
         config, columns = read_config(run), read_columns(run)
         if not columns:
             raise RunError(f"{run} has no finished iteration yet, so no curve. Wait for one, or leave this run out")
-        config = {key: value for key, value in config.items() if key not in ("run", "seed")}
+        # Runs of commit 9be3ed9 and before also have the settings of all algorithms that didn't train them.
+        others = set(ALGORITHMS) - {config.get("algorithm")}
+        config = {key: value for key, value in config.items() if key not in {"run", "seed", *others}}
         key = yaml.safe_dump(config)
         if key not in by_config:
             name = str(config.get("name", run.name))
