@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from serve.aicrowd.submission import Breach, Submission, parse, strings
+from serve.aicrowd.submission import Breach, Submission, nodes, parse, strings
 
 _STARTS = (
     "train.py", "rollout.py", "callbacks.py", "algorithms/__init__.py", "algorithms/registry.py", "preprocessors/__init__.py",
@@ -50,7 +50,7 @@ def sources(submission: Submission) -> Iterator[Breach]:
             yield Breach(path, f"Python 3.7 can't read it ({error})", "Write it in the older language")
             continue
         executed = Path(path).parent in (Path("envs"), Path("models"))
-        if executed and any(isinstance(node, ast.Name) and node.id == "__file__" for node in ast.walk(tree)):
+        if executed and any(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes(tree)):
             yield Breach(path, "it uses __file__, which it doesn't have there", "Use os.getcwd(), which is the repository")
     for path, words in _WORDS.items():
         missing = [word for word in words if submission.text(path).strip() and word not in submission.text(path)]
@@ -108,9 +108,9 @@ def base_environment(submission: Submission) -> Iterator[Breach]:
         yield Breach(_BASE, "it doesn't register procgen_env_wrapper", "Take it from another export; it may not be edited")
 
 
-def _makers(tree: ast.AST) -> set[str]:
+def _makers(tree: ast.Module) -> set[str]:
     found = set()
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Attribute) and node.attr == "make" and isinstance(node.value, ast.Name):
             found |= {f"{node.value.id}.make"} if node.value.id in ("gym", "gym3") else set()
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("gym", "procgen"):
@@ -126,9 +126,9 @@ def _roots(submission: Submission) -> set[str]:
     return _OWN_FOLDERS | {Path(path).parts[0].removesuffix(".py") for path in submission.files if path.endswith(".py")}
 
 
-def _imports(tree: ast.AST, path: str) -> Iterator[_Import]:
+def _imports(tree: ast.Module, path: str) -> Iterator[_Import]:
     package = list(Path(path).parent.parts)
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             yield from (_Import(alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

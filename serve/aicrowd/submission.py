@@ -6,7 +6,7 @@ import ast
 import os
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -125,14 +125,24 @@ def is_checkpoint(path: str) -> bool:
     return bool(re.search(r"(^|/)checkpoint-\d+$", path)) or path.endswith((".pkl", ".pickle", ".tune_metadata"))
 
 
+@lru_cache(maxsize=128)
 def parse(text: str) -> ast.Module:
-    """Return the syntax tree that Python 3.7 would read. Raises `ValueError` or `SyntaxError` if it can't read the text."""
+    """Return the syntax tree that Python 3.7 would read, which isn't to be changed.
+
+    Raises `ValueError` or `SyntaxError` if Python 3.7 can't read the text.
+    """
     try:
         return ast.parse(text, feature_version=_PYTHON)
     except (RecursionError, MemoryError) as error:
         raise ValueError("it is nested too deeply") from error
 
 
-def strings(tree: ast.AST) -> set[str]:
+@lru_cache(maxsize=128)
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """Return all nodes of a syntax tree."""
+    return tuple(ast.walk(tree))
+
+
+def strings(tree: ast.Module) -> set[str]:
     """Return all texts that occur as constants in a syntax tree."""
-    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {node.value for node in nodes(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
