@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import io
 import json
+import signal
+import zipfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -156,7 +159,8 @@ def collect(
     """Play at least `games` games, those left out whose blocks lie in `folder` already, and return all their positions.
 
     A block is written as it ends, so that the same call goes on after an interruption. `on_block` is called with the number of
-    blocks that lie there, and the number that is asked for. Raises `ConfigError` if the folder has games of other settings.
+    blocks that lie there, and the number that is asked for. Raises `ConfigError` if the folder has games of other settings, or
+    a file that can't be read.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _claim(folder, settings)
@@ -169,7 +173,11 @@ def collect(
             _play_and_keep(settings, block, paths[block])
             tell(len(paths) - len(missing) + place, len(paths))
     elif missing:
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        # Ctrl-C reaches these processes, too: they finish their blocks, and the games that wait are given up.
+        ignored = (signal.SIGINT, signal.SIG_IGN)
+        pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=signal.signal, initargs=ignored)
+        with ExitStack() as stack:
+            stack.callback(pool.shutdown, cancel_futures=True)
             pending = [pool.submit(_play_and_keep, settings, block, paths[block]) for block in missing]
             for place, done in enumerate(as_completed(pending), 1):
                 done.result()
@@ -200,7 +208,10 @@ def _play_and_keep(settings: SelfPlay, block: int, path: Path) -> None:
 def _read(paths: list[Path]) -> Views:
     columns: dict[str, list[np.ndarray]] = {name: [] for name in _COLUMNS}
     for path in paths:
-        with np.load(path, allow_pickle=False) as block:
-            for name in _COLUMNS:
-                columns[name].append(block[name])
+        try:
+            with np.load(path, allow_pickle=False) as block:
+                for name in _COLUMNS:
+                    columns[name].append(block[name])
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ConfigError(f"{path} can't be read ({error}); remove it, and its games are played again") from error
     return Views(*(np.concatenate(columns[name]) for name in _COLUMNS))

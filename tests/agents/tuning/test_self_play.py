@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 
@@ -69,6 +75,43 @@ def test_a_folder_of_other_games_is_refused(tmp_path):
     (tmp_path / SETTINGS).write_text("{")
     with pytest.raises(ConfigError, match="can't be read"):
         collect(SMALL, tmp_path, 1)
+
+
+def test_a_block_that_can_not_be_read_is_named(tmp_path):
+    collect(SMALL, tmp_path, 1)
+    (tmp_path / "block-000000.npz").write_bytes(b"PK")
+    with pytest.raises(ConfigError, match=r"block-000000\.npz can't be read .* remove it"):
+        collect(SMALL, tmp_path, 1)
+
+
+@pytest.mark.long
+def test_ctrl_c_ends_with_whole_blocks_and_a_line(tmp_path):
+    words = [
+        "tune",
+        "alphabeta",
+        "--learn",
+        "learned.json",
+        "--nodes",
+        "50",
+        "--games",
+        "100000",
+        "--jobs",
+        "2",
+        "--store",
+        "blocks",
+    ]
+    command = [sys.executable, "-m", "procsnake", *words]
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    running = subprocess.Popen(command, cwd=tmp_path, env=os.environ, start_new_session=True, **piped)
+    while running.poll() is None and not list(tmp_path.glob("blocks/block-*.npz")):
+        time.sleep(0.05)
+    # As a terminal does: to all processes at once.
+    os.killpg(running.pid, signal.SIGINT)
+    told, _ = running.communicate(timeout=300)
+    assert running.returncode == 130, told
+    assert "Traceback" not in told
+    assert all(path.suffix == ".npz" for path in tmp_path.glob("blocks/block-*"))
+    assert not (tmp_path / "learned.json").exists()
 
 
 @pytest.mark.parametrize(
