@@ -170,19 +170,24 @@ def _override_experiment(settings: dict[str, Any], overrides: Sequence[str]) -> 
     return Experiment.from_dict(settings).override(overrides).to_dict()
 
 
-def _register_worlds(run: str, modules: Sequence[str]) -> None:
-    """Have `envs.make` know the worlds of `train`, those of `modules`, and what the run in folder `run` was trained in.
+def _register_worlds(player: str, modules: Sequence[str]) -> None:
+    """Have `envs.make` know the worlds of `train`, and import `modules` and those that the run of `player` was trained with.
 
     The modules that the run's configuration names are imported only if this machine wrote it: a stranger's names code.
     """
+    import train.worlds.build  # noqa: F401  registers the worlds of training
+    from agents.registry import split_name
+    from envs.common.parts import import_modules
     from train.runs.folder import CONFIG, RunFolder
-    from train.worlds.build import import_modules
 
     import_modules(modules)
-    if (Path(run) / CONFIG).is_file():
-        folder, experiment = RunFolder.open(Path(run))
+    # A player may be NAME=RUN, RUN/bundle, RUN+mcts or RUN?option=value.
+    path = Path(split_name(player)[1].partition("?")[0].partition("+")[0])
+    run = path.parent if path.name == "bundle" else path
+    if (run / CONFIG).is_file():
+        folder, experiment = RunFolder.open(run)
         if folder.has_own_config():
-            import_modules(experiment.env.imports)
+            import_modules(experiment.modules)
 
 
 def _join_cluster(address: str) -> AbstractContextManager[None]:

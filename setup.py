@@ -53,15 +53,20 @@ TEST_SERVE = [
 TEST_TRAIN = ["moto>=5.2,<6", "flask-cors>=6"]  # moto's server needs flask-cors
 GYMS = ["pettingzoo>=1.27"]
 AWS = ["boto3>=1.44,<2"]
-# Of MXNet's last release there are wheels for Linux on x86-64 only; it asks for an old graphviz.
-MXNET = ['mxnet==1.9.1; sys_platform == "linux" and platform_machine == "x86_64"', "graphviz<0.9", "requests>=2.31"]
+# MXNet's last release has wheels for Linux on x86-64 only. It asks for an old graphviz, and for NumPy 1, which has no wheel for
+# Python 3.13.
+MXNET = [
+    'mxnet==1.9.1; sys_platform == "linux" and platform_machine == "x86_64" and python_version < "3.13"',
+    'graphviz<0.9; python_version < "3.13"',
+    "requests>=2.31",
+]
 NOTEBOOKS = ["jupytext>=1.16", "ipywidgets>=8", "nbclient>=0.10", "ipykernel>=6", "matplotlib>=3.9"]
 DOCS = ["mkdocs-material>=9.5,<10"]
+# Procgen and gym3 ask for NumPy 1, too. For Python 3.13 there is procgen-gym, but it asks for a gymnasium that RLlib refuses.
 PROCGEN = [
     'procgen==0.10.7; python_version == "3.10"',
     'procgen-mirror==0.10.7; python_version >= "3.11" and python_version < "3.13"',
-    'procgen-gym==0.1.1; python_version >= "3.13"',
-    "setuptools<81",  # imageio-ffmpeg 0.3, which gym3 asks for, imports pkg_resources
+    'setuptools<81; python_version < "3.13"',  # imageio-ffmpeg 0.3, which gym3 asks for, imports pkg_resources
     "rliable>=1.2,<2",
     "pandas<3",  # arch 7, which rliable asks for, doesn't import with pandas 3
 ]
@@ -78,12 +83,12 @@ setup(
     py_modules=["procsnake"],
     package_data={
         "envs": ["py.typed"],
-        "agents": ["py.typed", "champions/*/*", "pages/static/*"],
+        "agents": ["py.typed", "champions/*/*", "pages/static/*", "search/evaluations/*"],
         "train": ["py.typed", "experiments/*.yaml", "sagemaker/*.yaml", "sagemaker/image/*"],
         "serve": ["py.typed", "viewer/static/*", "deploy/*", "deploy/*/*", "aicrowd/template/*", "aicrowd/template/*/*"],
     },
     install_requires=[
-        "numpy>=1.26,<2",
+        "numpy>=1.26,<3",
         "numba>=0.61",
         "gymnasium>=1.2,<2",
         "pyyaml>=6",

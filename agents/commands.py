@@ -105,6 +105,8 @@ def run_evaluate(options: argparse.Namespace) -> int:
     from agents.evaluation import STANDARD_OPPONENTS, evaluate, table
     from agents.evaluation.episodes import bundle_of_a_world
 
+    for agent in filter(None, (*options.agents, options.against)):
+        options.register_worlds(agent, options.imports)
     if options.levels:
         return _evaluate_on_levels(options)
     if bundle := bundle_of_a_world(options.agents[0]):
@@ -150,7 +152,6 @@ def _evaluate_in_its_world(bundle: Bundle, options: argparse.Namespace) -> int:
     from agents.evaluation import episodes
     from agents.evaluation.record import EpisodesRecord, policy_of
 
-    options.register_worlds(options.agents[0], options.imports)
     world = episodes.world_of(bundle, num_games=1)
     world.close()
     if world.evaluation == "levels":

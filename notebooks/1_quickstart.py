@@ -102,7 +102,7 @@ opponents = [agents.make(name) for name in ("flood", "greedy", "greedy")]
 display(film([server.url, *opponents], "over-http.jsonl", seed=2, delay=DELAY_S))
 
 # %% [markdown]
-# To enter the arena give <https://play.battlesnake.com> an address that the internet reaches. Before that, let `procsnake
+# To enter the arena give <https://arena.battlesnake.com> an address that the internet reaches. Before that, let `procsnake
 # doctor URL` check it as a platform would.
 #
 # The server goes on, and its games can be watched, until this notebook's kernel is shut down or you call `server.stop()`.

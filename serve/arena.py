@@ -264,8 +264,11 @@ def _add_answers(app: Flask, counts: Metrics) -> None:
 
 
 def _body() -> dict[str, Any]:
+    length = request.content_length
+    # Flask itself would put megabytes together from small pieces.
+    data = request.get_data() if length is None or length > MAX_BODY_BYTES else request.environ["wsgi.input"].read(length)
     try:
-        body, g.size = read_body(request.get_data())
+        body, g.size = read_body(data)
     except TooLargeError as error:
         abort(413, str(error))
     return body

@@ -1,4 +1,4 @@
-"""The commands `procsnake play`, `match`, `serve` and `games`, and those of the doctor and the exports."""
+"""The commands `procsnake play`, `match`, `serve` and `games`, and those of the doctor, of Arena and of the exports."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,14 @@ from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.printable import printable
 from serve.doctor.commands import DOCTOR_HELP, add_doctor, run_doctor
 from serve.export_commands import EXPORT_HELP, add_export
+from serve.ladder.commands import ARENA_HELP, add_arena
 from serve.match import MATCH_HELP, add_match, as_json, make_referee, run_match
+from serve.warm_up import add_warm_up
 from serve.watching import watch, watch_episode
 
 if TYPE_CHECKING:
     from agents.bundle import Bundle
+    from serve.archive.reader import GameArchive
 
 PLAY_HELP = """\
 A player is the name of a built-in agent, a run folder, a policy bundle, or the URL of any Battlesnake server; NAME=PLAYER
@@ -70,7 +74,9 @@ def add_commands(command: Commands) -> None:
     _add_serve(command("serve", run_serve, "Serve snakes to any Battlesnake engine over HTTP.", SERVE_HELP))
     _add_games(command("games", run_games, "List or export the games that a server has kept.", GAMES_HELP))
     add_doctor(command("doctor", run_doctor, "Check a snake's URL as a platform would, before it does.", DOCTOR_HELP))
+    add_warm_up(command)
     # What runs is the subcommand's.
+    add_arena(command("arena", None, "Enter a snake on Arena, follow it, and fetch its games.", ARENA_HELP))
     add_export(command("export", None, "Write policies in other forms, and entries to the AIcrowd competition.", EXPORT_HELP))
 
 
@@ -111,6 +117,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-think-ms", type=at_least(100), default=1000, metavar="MS", help=think)
     token = "whoever has this token may watch games and read metrics from elsewhere (default: PROCSNAKE_TOKEN)"
     _add_secret(parser, "viewer-token", "PROCSNAKE_TOKEN", "TOKEN", token)
+    add_imports(parser)
     parser.add_argument("--log-json", action="store_true", help="log as JSON, one object per line (default: as text)")
     parser.add_argument("--no-games", action="store_true", help="keep no games and show none")
     parser.add_argument("--keep-days", type=at_least(1), default=30, help="days to keep games (default: %(default)s)")
@@ -163,6 +170,8 @@ def run_play(options: argparse.Namespace) -> int:
         return _play_by_hand(options)
     from agents.evaluation.episodes import bundle_of_a_world
 
+    for player in options.players:
+        options.register_worlds(player, options.imports)
     if bundle := bundle_of_a_world(options.players[0]):
         return _play_an_episode(bundle, options)
     referee = make_referee(options)
@@ -183,7 +192,6 @@ def _play_an_episode(bundle: Bundle, options: argparse.Namespace) -> int:
         raise ConfigError(f"a policy of the world {name!r} plays alone, not with {', '.join(options.players[1:])}")
     if options.record:
         check_format(options.record)
-    options.register_worlds(options.players[0], options.imports)
     world = world_of(bundle, num_games=1)
     try:
         episode = ShownEpisode(world, likeliest(bundle), seed=options.seed)
@@ -218,6 +226,8 @@ def run_serve(options: argparse.Namespace) -> int:
     from serve.server import bind, url_of, warm_up
 
     logs.configure(as_json=options.log_json)
+    for agent in options.agents:
+        options.register_worlds(agent, options.imports)
     shown = _read_secrets(options)
     forks = processes.can_fork()
     if options.workers > 1 and not forks:
@@ -333,11 +343,15 @@ def run_games(options: argparse.Namespace) -> int:
     """Run `procsnake games`. Returns the exit code."""
     from serve.archive.reader import GameArchive, GamesUnavailableError
 
-    archive = GameArchive(options.database)
-    if not archive.exists:
-        raise GamesUnavailableError(
-            f"there is no {options.database}; procsnake serve keeps its games in one, --database says which"
-        )
+    with closing(GameArchive(options.database)) as archive:
+        if not archive.exists:
+            raise GamesUnavailableError(
+                f"there is no {options.database}; procsnake serve keeps its games in one, --database says which"
+            )
+        return _export_or_list(archive, options)
+
+
+def _export_or_list(archive: GameArchive, options: argparse.Namespace) -> int:
     if options.action == "export":
         count = sum(1 for _ in archive.export(options.directory, snake=options.snake))
         if options.json:

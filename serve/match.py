@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from agents.effort import add_effort, effort_of, tell_own_efforts
-from envs.common.command_line import add_game_options, add_json, at_least, game_settings, print_json, progress_on_stderr
+from envs.common.command_line import (
+    add_game_options,
+    add_imports,
+    add_json,
+    at_least,
+    game_settings,
+    print_json,
+    progress_on_stderr,
+)
 from envs.common.errors import ConfigError
 from serve.watching import tell_ending, watch
 
@@ -31,6 +39,7 @@ def add_match(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("players", nargs="+", metavar="PLAYER", help="two to sixteen players, or one for a solo game")
     add_json(parser)
+    add_imports(parser)
     parser.add_argument("--watch", action="store_true", help="draw the game in the terminal")
     parser.add_argument("--browser", action="store_true", help="show it in the browser, turn by turn; Ctrl-C ends the show")
     parser.add_argument("--delay", type=float, default=0.12, help="seconds between two turns that are watched")
@@ -44,6 +53,8 @@ def run_match(options: argparse.Namespace) -> int:
     """Run `procsnake match`. Returns the exit code."""
     if options.json and options.browser:
         raise ConfigError("--json prints how the game ended; leave out --browser, which shows it until Ctrl-C")
+    for player in options.players:
+        options.register_worlds(player, options.imports)
     if options.browser:
         return _in_the_browser(options)
     referee = make_referee(options)

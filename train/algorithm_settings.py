@@ -6,12 +6,16 @@ Each field has a docstring. Values are checked when the settings are made.
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import Any, ClassVar, TypeVar
 
 from envs.common.errors import ConfigError
 from train.schedule import Knots
+
+_LOGGER = logging.getLogger(__name__)
 
 ALGORITHMS: dict[str, type[AlgorithmSettings]] = {}
 """The settings' classes, by the name of their algorithm."""
@@ -309,6 +313,20 @@ class ImitationSettings(AlgorithmSettings):
         require_schedule(self, self.algorithm, "beta", 0.0, 1.0)
 
 
+def _load_installed() -> None:
+    """Import the settings that installed packages name in the group of entry points `procsnake.algorithms`.
+
+    A package that fails is left out and logged, because every other algorithm still works.
+    """
+    for point in metadata.entry_points(group="procsnake.algorithms"):
+        try:
+            point.load()
+        except Exception as error:
+            _LOGGER.warning(
+                "the algorithm %s of an installed package is left out: %s: %s", point.name, type(error).__name__, error
+            )
+
+
 def require_schedule(section: Any, key: str, name: str, least: float, most: float = float("inf")) -> None:
     """Raise `ConfigError` unless the field is a number, or knots that begin at 0, within the limits."""
     value, full = getattr(section, name), f"{key}.{name}"
@@ -332,3 +350,7 @@ def require(section: Any, key: str, name: str, least: float, most: float = float
 
 def _limits(least: float, most: float) -> str:
     return f"at least {least:g}" if most == float("inf") else f"between {least:g} and {most:g}"
+
+
+# Last, because packages import what is above.
+_load_installed()

@@ -35,6 +35,7 @@ examples:
   procsnake train battlesnake-ppo                     # three minutes of self-play on 11×11 with four snakes
   procsnake train battlesnake-ppo --minutes 30 --set ppo.learning_rate=3e-4 --set seed=1
   procsnake train --resume runs/battlesnake-ppo-…     # go on after Ctrl-C or a crash
+  procsnake train --resume RUN --set num_env_runners=4    # the same with more processes; nothing else may change
   procsnake train --resume RUN --trust                # go on with a run that another machine made; this executes its code
   procsnake train --config runs/…/config.yaml         # the same run once more
   procsnake train battlesnake-apex --cluster auto     # on all machines of the Ray cluster that this one belongs to
@@ -145,14 +146,15 @@ def run_train(options: argparse.Namespace) -> int:
     if options.list:
         return _list_experiments(options)
     overrides = options.set + ([f"budget.max_minutes={options.minutes}"] if options.minutes is not None else [])
-    if options.resume and overrides:
-        raise ConfigError("--resume goes on with the run's own config; --set and --minutes are for a new run")
+    if options.resume and options.minutes is not None:
+        raise ConfigError("--resume goes on with the run's own budget; --minutes is for a new run")
     if options.trust and not options.resume:
         raise ConfigError("--trust is for --resume; an experiment that you name is run as it is")
     experiment = None if options.resume else Experiment.load(options.config or options.experiment, overrides)
     if options.help_keys:
         return _tell_keys(experiment, options)
     more = {"wandb": options.wandb, "cluster": options.cluster, "trust": options.trust}
+    more["sizes"] = overrides if options.resume else ()
     with progress_on_stderr(options):
         result = train_and_tell(experiment, options.runs, options.resume, **more)
     if options.json:

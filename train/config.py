@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -13,6 +14,7 @@ from typing import Any, Literal
 from envs.common.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.parts import modules_named_in
 from train.algorithm_settings import (
     ALGORITHMS,
     AlgorithmSettings,
@@ -36,7 +38,10 @@ class EnvSettings:
     options: dict[str, Any] = field(default_factory=dict)
     """The world's own options. `num_games` is the number of games of each env runner."""
     imports: list[str] = field(default_factory=list)
-    """Python modules that every process imports first, because they register worlds of your own."""
+    """Python modules that every process imports first, because they register worlds or other parts of your own."""
+
+    def __post_init__(self) -> None:
+        _require_plain(self.options, "env.options")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +49,12 @@ class NetworkSettings:
     """The network to train."""
 
     name: str = "mlp"
-    """The network's name, as `agents.networks.build` knows it."""
+    """The network's name, as `agents.networks.build` knows it, or my_module:Net for one of your own."""
     options: dict[str, Any] = field(default_factory=dict)
     """The network's own options."""
+
+    def __post_init__(self) -> None:
+        _require_plain(self.options, "network.options")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,6 +208,12 @@ class Experiment:
         return self.settings.algorithm
 
     @property
+    def modules(self) -> list[str]:
+        """The modules that hold parts of the user's own: those of `env.imports`, and those of names like my_module:Net."""
+        named = modules_named_in([self.env.name, self.env.options, self.network.name, self.network.options])
+        return list(dict.fromkeys([*self.env.imports, *named]))
+
+    @property
     def uses_ray(self) -> bool:
         """Whether the algorithm needs Ray. Those that don't are one plain process."""
         return self.settings.uses_ray
@@ -318,6 +332,22 @@ def _read(name_or_path: str | Path) -> dict[str, Any]:
     return data
 
 
+def _require_plain(value: Any, key: str) -> None:
+    """Raise `ConfigError` unless YAML can hold the value, because a run writes its experiment down."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            _require_plain(item, f"{key}.{name}")
+    elif isinstance(value, list | tuple):
+        for place, item in enumerate(value):
+            _require_plain(item, f"{key}[{place}]")
+    elif not (value is None or isinstance(value, str | int | float)):
+        example = f"{value.__module__}:{value.__qualname__}" if hasattr(value, "__qualname__") else "my_module:name"
+        raise ConfigError(
+            f"{key} is {reprlib.repr(value)}, but a run writes its experiment down, which holds plain values only. A part of"
+            f" your own is given by its name: {example!r}"
+        )
+
+
 def _override(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     for override in overrides:
         key, equals, text = override.partition("=")
@@ -332,9 +362,13 @@ def _override(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
         for depth, parent in enumerate(parents, 1):
             if section.get(parent) is None:
                 section[parent] = {}
-            section = section[parent]
+            before = section = section[parent]
             if not isinstance(section, dict):
-                raise ConfigError(f"override {override!r}: {'.'.join(parents[:depth])} is a single value and has no keys")
+                key = ".".join(parents[:depth])
+                raise ConfigError(
+                    f"override {override!r}: {key} is {before!r}, a single value, and has no keys. To put keys in its place:"
+                    f" {key}={{{'.'.join([*parents[depth:], last])}: {text}}}"
+                )
         section[last] = value
     return data
 

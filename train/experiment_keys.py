@@ -9,7 +9,7 @@ import textwrap
 import types
 import typing
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from train.algorithm_settings import ALGORITHMS, AlgorithmSettings
@@ -81,10 +81,25 @@ def _keys_of(kind: type, section: Any, prefix: str) -> Iterator[Key]:
         inner = _sections(hints[field.name])
         if not inner:
             yield Key(key, _default(field), value, meanings.get(field.name, ""))
-        for one in inner:
-            given = value if isinstance(value, one) else None
-            if given is not None or len(inner) == 1:
-                yield from _keys_of(one, given, f"{key}.")
+        elif len(inner) == 1:
+            yield from _keys_of(inner[0], value if isinstance(value, inner[0]) else None, f"{key}.")
+        else:
+            yield from _keys_of_kinds(inner, value, _default(field), f"{key}.")
+
+
+def _keys_of_kinds(kinds: list[Any], section: Any, default: Any, prefix: str) -> Iterator[Key]:
+    """The keys of all kinds of a section, each once: what it means for the kind that is chosen, or else for the first."""
+    yield Key(f"{prefix}kind", default.kind, section.kind, field_docstrings(type(section))["kind"])
+    taken_by: dict[str, list[str]] = {}
+    told: dict[str, Key] = {}
+    for kind in sorted(kinds, key=lambda kind: not isinstance(section, kind)):
+        for key in _keys_of(kind, section if isinstance(section, kind) else None, prefix):
+            taken_by.setdefault(key.key, []).append(kind.kind)
+            told.setdefault(key.key, key)
+    del told[f"{prefix}kind"]
+    for name, key in told.items():
+        among = " or ".join(kind.kind for kind in kinds if kind.kind in taken_by[name])
+        yield replace(key, meaning=f"With {prefix}kind={among}: {key.meaning}")
 
 
 def _sections(hint: Any) -> list[type]:

@@ -200,7 +200,7 @@ class Imitation:
         """The network's own actions, int64 (n,)."""
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=self._bf16):
             logits, _ = self.network(torch.from_numpy(observations))
-        logits = mask_logits(logits, torch.from_numpy(masks)).numpy()
+        logits = mask_logits(logits.float(), torch.from_numpy(masks)).numpy()
         # The largest of logits with Gumbel noise is a draw from their softmax.
         drawn = self.rng.random((len(logits), 1)) < self.settings.explore
         return (logits + np.where(drawn, self.rng.gumbel(size=logits.shape), 0.0)).argmax(axis=1)
@@ -222,7 +222,7 @@ class Imitation:
         known = ~returns.isnan()
         with torch.autocast("cpu", torch.bfloat16, enabled=self._bf16):
             logits, values = self.network(torch.from_numpy(batch.observations))
-        logits = mask_logits(logits, torch.from_numpy(batch.masks))
+        logits, values = mask_logits(logits.float(), torch.from_numpy(batch.masks)), values.float()
         cross_entropy = torch.nn.functional.cross_entropy(logits, actions)
         vf_loss = torch.where(known, values - returns.nan_to_num(), 0.0).square().sum() / known.sum().clamp(min=1)
         self.optimizer.param_groups[0]["lr"] = self.learning_rate

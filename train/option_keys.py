@@ -8,29 +8,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from agents.networks import class_path
 from agents.networks.starter_pack_shape import KINDS
+from envs.battlesnake.starter_pack import KINDS as TYPES
+from envs.common.parts import is_path
 
 REQUIRED = "required"
-_PROCGEN = "procgen/"
-_WORLDS = {
-    "battlesnake": ("envs.battlesnake.vector_env:BattlesnakeVectorEnv", "envs.battlesnake.settings:Settings"),
-    _PROCGEN: ("envs.procgen.wrappers:make_procgen", "envs.procgen.vector_env:ProcgenVectorEnv"),
-    "mixture": ("train.worlds.mixture:Mixture",),
-    "several": ("train.worlds.mixture:Mixture",),  # what "mixture" was called at first; runs of then name it so
-    "curriculum": ("train.worlds.curriculum:Curriculum",),
-}
-_AROUND = {"self_play": "train.worlds.self_play:SelfPlay", "rnd": "train.worlds.rnd:CuriousWorld"}
-"""The layers that `train.worlds.build` puts around a world. Each is switched on by an option that holds options of its own."""
-_STARTER_PACK, _SHAPE = "starter-pack", "agents.networks.starter_pack_shape:StarterPackShape"
-_AUGMENT = "Names of `agents.augment`, by which the pictures that the policy learns from are changed at random."
-_NOT_OPTIONS = {"settings", "solo", "game", "pool", "render_mode"}
-_NAMES = re.compile(r"(?:(?:The option )?`\w+`(?:, and |, | and )?)+")
 
 
 @dataclass(frozen=True)
@@ -42,10 +30,34 @@ class Option:
     meaning: str
 
 
+_PROCGEN = "procgen/"
+_WORLDS = {
+    "battlesnake": ("envs.battlesnake.vector_env:BattlesnakeVectorEnv", "envs.battlesnake.settings:Settings"),
+    _PROCGEN: ("envs.procgen.wrappers:make_procgen", "envs.procgen.vector_env:ProcgenVectorEnv"),
+    "mixture": ("train.worlds.mixture:Mixture",),
+    "several": ("train.worlds.mixture:Mixture",),  # what "mixture" was called at first; runs of then name it so
+    "curriculum": ("train.worlds.curriculum:Curriculum",),
+}
+_AROUND = {"self_play": "train.worlds.self_play:SelfPlay", "rnd": "train.worlds.rnd:CuriousWorld"}
+"""The layers that `train.worlds.build` puts around a world. Each is switched on by an option that holds options of its own."""
+_STARTER_PACK, _SHAPE = "starter-pack", "agents.networks.starter_pack_shape:StarterPackShape"
+_OBSERVATIONS = {
+    "With type egocentric-planes: ": "envs.battlesnake.observations:EgocentricPlanes",
+    "With the starter pack's types: ": "envs.battlesnake.starter_pack:StarterPackObservation",
+}
+_OBSERVATION_TYPE = Option(
+    "observation.type", "egocentric-planes", f"What a snake sees: egocentric-planes, or the starter pack's {', '.join(TYPES)}."
+)
+_AUGMENT = "Names of `agents.augment`, by which the pictures that the policy learns from are changed at random."
+_NOT_OPTIONS = {"settings", "solo", "game", "pool", "render_mode"}
+_NAMES = re.compile(r"(?:(?:The option )?`\w+(?:=[^`]*)?`(?:, and |, | and )?)+")
+
+
 def world_options(name: str) -> list[Option]:
     """Return the options of a world as `env.options` takes them. There are none for a world that isn't procsnake's own."""
     paths = _WORLDS.get(_PROCGEN if name.startswith(_PROCGEN) else name, ())
-    found = {option.name: option for path in paths for option in _options(path) if option.name not in _NOT_OPTIONS}
+    given = (inner for path in paths for option in _options(path) for inner in (option, *_within(option.name)))
+    found = {option.name: option for option in given if option.name not in _NOT_OPTIONS}
     if not found:
         return []
     around = [Option("augment", None, _AUGMENT)]
@@ -55,23 +67,37 @@ def world_options(name: str) -> list[Option]:
     return [*found.values(), *(option for option in around if option.name.rpartition(".")[2] not in _NOT_OPTIONS)]
 
 
+def _within(name: str) -> Iterator[Option]:
+    """The options that an option of a Battlesnake world holds if it is given as a mapping."""
+    if name == "rewards":
+        yield from (replace(one, name=f"{name}.{one.name}") for one in _options("envs.battlesnake.rewards:Rewards"))
+    if name == "observation":
+        yield _OBSERVATION_TYPE
+        for when, path in _OBSERVATIONS.items():
+            fields = (one for one in _options(path) if one.name != "kind")  # which is the type
+            yield from (replace(one, name=f"{name}.{one.name}", meaning=f"{when}{one.meaning}") for one in fields)
+
+
 def network_options(name: str) -> list[Option]:
-    """Return the options of a network, MXNet's kinds included, as `network.options` takes them. Raises `UnknownNameError`."""
+    """Return the options of a network, MXNet's kinds included, as `network.options` takes them. Raises `UnknownNameError`.
+
+    There are none for a network that isn't procsnake's own.
+    """
     is_starter_pack = name in (_STARTER_PACK, *KINDS)
-    found = list(_options(class_path(_STARTER_PACK if is_starter_pack else name)))
+    path = name if is_path(name) else class_path(_STARTER_PACK if is_starter_pack else name)
+    if not path.startswith("agents.networks."):
+        return []
+    found = list(_options(path))
     if is_starter_pack:
         found += [option for option in _options(_SHAPE) if option.default != REQUIRED]
     return [option for option in found if not (option.name == "kind" and name in KINDS)]
 
 
 def value_of(options: Mapping[str, Any], option: Option) -> Any:
-    """Return the option's value in an experiment's options, or else its default."""
-    value: Any = options
-    for part in option.name.split("."):
-        if not isinstance(value, Mapping) or part not in value:
-            return option.default
-        value = value[part]
-    return value
+    """Return the option's value in an experiment's options, or else its default; None within one that holds no options."""
+    section, _, name = option.name.rpartition(".")
+    value: Any = options.get(section) if section else options
+    return value.get(name, option.default) if isinstance(value, Mapping) else None
 
 
 def _options(path: str) -> Iterator[Option]:
@@ -92,7 +118,7 @@ def _options(path: str) -> Iterator[Option]:
     }
     function = node if isinstance(node, ast.FunctionDef) else _init(node)
     if function is None:
-        yield from _fields(node)
+        yield from _fields(node, meanings)
         return
     for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
         yield Option(argument.arg, REQUIRED if default is None else _value(default), meanings.get(argument.arg, ""))
@@ -105,14 +131,20 @@ def _init(node: ast.ClassDef) -> ast.FunctionDef | None:
     return next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
 
 
-def _fields(node: ast.ClassDef | ast.FunctionDef) -> Iterator[Option]:
+def _fields(node: ast.ClassDef | ast.FunctionDef, meanings: Mapping[str, str]) -> Iterator[Option]:
+    """The fields, each with the docstring that follows it, or else with what the class's own says of it (`meanings`)."""
     for field, after in zip(node.body, node.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(after, ast.Expr):
-            meaning = " ".join(str(ast.literal_eval(after.value)).split())
-            yield Option(field.target.id, REQUIRED if field.value is None else _value(field.value), meaning)
+        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+            continue
+        name, told = field.target.id, ""
+        if isinstance(after, ast.Expr):
+            told = " ".join(str(ast.literal_eval(after.value)).split())
+        yield Option(name, REQUIRED if field.value is None else _value(field.value), told or meanings.get(name, ""))
 
 
 def _value(node: ast.expr) -> Any:
+    if isinstance(node, ast.Call):  # of `dataclasses.field`
+        node = next((keyword.value for keyword in node.keywords if keyword.arg == "default"), node)
     try:
         value = ast.literal_eval(node)
     except ValueError:
@@ -127,7 +159,7 @@ def told_of(docstring: str) -> dict[str, str]:
     for paragraph in re.split(r"\n\s*\n|\n\s*\* |^\s*\* ", docstring):
         for sentence in re.split(r"(?<=[.;])\s+(?=[`A-Z])", " ".join(paragraph.removeprefix("* ").split())):
             first = _NAMES.match(sentence)
-            for name in re.findall(r"`(\w+)`", sentence):
-                is_begun = first is not None and f"`{name}`" in first[0]
+            for name in re.findall(r"`(\w+)(?:=[^`]*)?`", sentence):
+                is_begun = first is not None and re.search(rf"`{name}\b", first[0]) is not None
                 (begun if is_begun else mentioned).setdefault(name, sentence.rstrip(";.") + ".")
     return {**mentioned, **begun}

@@ -10,7 +10,7 @@ import shlex
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from train.runs.evaluation import Evaluator
 from train.runs.folder import CONFIG, RunError, RunFolder, resume_command
 from train.runs.lock import locked
 from train.runs.progress import Progress
+from train.runs.resizing import resized
 from train.runs.resuming import starting_point
 from train.runs.session import Session
 from train.runs.tracking import require_wandb
@@ -60,6 +61,7 @@ def train(
     wandb: bool = False,
     cluster: str | None = None,
     trust: bool = False,
+    sizes: Sequence[str] = (),
 ) -> RunResult:
     """Run `experiment` in a new folder under `runs_dir`, or continue the run in folder `resume` from its newest checkpoint.
 
@@ -70,23 +72,27 @@ def train(
     * `wandb` also logs to Weights & Biases.
     * `cluster` is the address of a Ray cluster to use, sized by the experiment's `scale`.
     * `trust` resumes a run that this machine didn't make, and executes the code that it brings (`train.runs.resuming`).
+    * `sizes` resumes with another number of processes, by overrides as "num_env_runners=4" (`train.runs.resizing`).
 
     Raises `RunError` for folders that can't be used, `ConfigError` and `UnknownNameError` for an experiment that can't be run,
     `MissingDependencyError` if wandb isn't installed, and `ClusterError` if there is no such cluster.
     """
     if (experiment is None) == (resume is None):
         raise ConfigError("train() needs either an experiment or the folder of a run to resume")
+    if sizes and resume is None:
+        raise ConfigError("train() takes sizes with resume; a new experiment has its own")
     if wandb:
         require_wandb()
     start = None
     if resume is not None:
-        folder, experiment = RunFolder.open(Path(resume))
+        folder, saved = RunFolder.open(Path(resume))
+        experiment = resized(saved, sizes)
     assert experiment is not None
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(title=experiment.name))
         if resume is not None:
             stack.enter_context(locked(folder.path))
-            start = starting_point(folder, experiment, trust=trust, say=progress.say)
+            start = starting_point(folder, saved, trust=trust, say=progress.say)
         progress.status("preparing the world")
         evaluator = check(experiment)
         if cluster and not experiment.uses_ray:
@@ -107,23 +113,32 @@ def train(
         session = Session(experiment, folder, algorithm, progress, evaluator=evaluator)
         if start:
             progress.say(f"continuing {folder.path} from iteration {start[1]['iteration']}")
+        if sizes:
+            progress.say(f"with {experiment.num_env_runners} env runners and {experiment.num_learners} learners from here on")
         session.begin(start, wandb=wandb)
         stack.callback(session.close)
-        try:
+        with _telling_how_to_go_on(folder, progress):
             return _run(session, stop, on_iteration, command)
-        except KeyboardInterrupt:
-            progress.say(f"stopped at once; go on from the last checkpoint with: {resume_command(folder.path)}")
+
+
+@contextmanager
+def _telling_how_to_go_on(folder: RunFolder, progress: Progress) -> Iterator[None]:
+    """Add to an interruption, a faulty world or a lost process by which command the run continues."""
+    again = resume_command(folder.path)
+    try:
+        yield
+    except KeyboardInterrupt:
+        progress.say(f"stopped at once; go on from the last checkpoint with: {again}")
+        raise
+    except EnvRunnerError as error:
+        raise EnvRunnerError(f"{error}. Mend it, then go on from the last checkpoint: {again}") from error
+    except Exception as error:
+        if not is_lost_process(error):
             raise
-        except EnvRunnerError as error:
-            again = f"Mend it, then go on from the last checkpoint: {resume_command(folder.path)}"
-            raise EnvRunnerError(f"{error}. {again}") from error
-        except Exception as error:
-            if not is_lost_process(error):
-                raise
-            raise RunError(
-                f"a process of the run was lost and could not be replaced ({' '.join(str(error).split())[:200]}); perhaps the "
-                f"machine lacks memory. Go on from the last checkpoint with: {resume_command(folder.path)}"
-            ) from error
+        raise RunError(
+            f"a process of the run was lost and could not be replaced ({' '.join(str(error).split())[:200]}); perhaps the "
+            f"machine lacks memory. Go on from the last checkpoint with: {again}"
+        ) from error
 
 
 def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | None, command: str) -> RunResult:
@@ -149,18 +164,19 @@ def check(experiment: Experiment) -> Evaluator | None:
     import numpy as np
 
     from train.algorithm_settings import ImitationSettings
-    from train.runs.export import build_network
+    from train.runs.export import build_network, check_network
     from train.worlds.build import make_world, world_options
     from train.worlds.symmetry import views_of
 
     with clear_errors(experiment.env.name):
         world = make_world({**world_options(experiment), "num_games": 1})
-    build_network(experiment, world)
+    network = build_network(experiment, world)
     evaluator = Evaluator(experiment) if experiment.evaluation else None
     if getattr(experiment.settings, "symmetries", False):
         views_of(world)
     with clear_errors(experiment.env.name):
         world.restart(experiment.seed)
+        check_network(network, world, bf16=getattr(experiment.settings, "bf16", None) is not False)
         if isinstance(experiment.settings, ImitationSettings):
             from train.imitation import ask_once
 

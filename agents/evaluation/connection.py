@@ -1,4 +1,4 @@
-"""An HTTP connection to a snake that is kept open, as engines do it.
+"""An HTTP connection that is kept open: to a snake, as engines do it, or to a platform.
 
 It takes one request at a time, each with its own time limit.
 """
@@ -31,7 +31,7 @@ class BadAnswerError(ValueError):
 
 
 class AnswerTooLargeError(BadAnswerError):
-    """An answer has more than `MAX_ANSWER_BYTES`."""
+    """An answer has more bytes than the connection allows, `MAX_ANSWER_BYTES` unless it says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,12 @@ class Answer:
 class Connection:
     """A connection to the snake at `url`, which is opened when it is first needed.
 
-    Raises `ConfigError` if that is no HTTP URL.
+    `headers` are sent with every request. An answer of more than `max_answer_bytes` is refused. Redirects aren't followed.
+    Raises `ConfigError` if `url` is no HTTP URL.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, headers: Mapping[str, str] | None = None, max_answer_bytes: int = MAX_ANSWER_BYTES) -> None:
+        self._headers, self._max_answer_bytes = dict(headers or {}), max_answer_bytes
         try:
             parts = urlsplit(url)
             self._host, self._port = parts.hostname or "", parts.port
@@ -90,11 +92,14 @@ class Connection:
         try:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             headers = {"Content-Type": "application/json"} if data is not None else {}
-            connection.request(method, f"{self._path}/{path}", data, headers)
+            connection.request(method, f"{self._path}/{path}", data, {**self._headers, **headers})
             response = connection.getresponse()
-            answer = response.read(MAX_ANSWER_BYTES + 1)
-            if len(answer) > MAX_ANSWER_BYTES:
-                raise AnswerTooLargeError(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
+            answer = response.read(self._max_answer_bytes + 1)
+            if len(answer) > self._max_answer_bytes:
+                raise AnswerTooLargeError(f"the answer is larger than {self._max_answer_bytes} bytes")
+            if response.length:
+                # Asked for so many bytes at most, `read` doesn't mind that fewer came than were announced.
+                raise http.client.IncompleteRead(answer, response.length)
         except BaseException:
             self.close()
             raise

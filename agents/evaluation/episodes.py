@@ -13,7 +13,7 @@ import envs
 from agents.bundle import Bundle, load
 from agents.policy import onnx_steps
 from envs.api import BatchEnv
-from envs.battlesnake.observations import OBSERVATION_TYPES
+from envs.battlesnake.observations import is_observation_type
 from envs.common.errors import ConfigError
 
 GAMES_AT_ONCE = 64
@@ -49,7 +49,8 @@ def bundle_of_a_world(spec: str) -> Bundle | None:
     if not (Path(spec).is_dir() or (spec.endswith(".zip") and Path(spec).is_file())):
         return None
     bundle = load(spec)
-    return None if bundle.card.observation.get("type") in OBSERVATION_TYPES else bundle
+    plays_snakes = bundle.card.environment["name"] == "battlesnake" or is_observation_type(bundle.card.observation.get("type"))
+    return None if plays_snakes else bundle
 
 
 def world_of(bundle: Bundle, **options: Any) -> BatchEnv:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError
+from envs.common.parts import Parts
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["build", "class_path", "names"]
+__all__ = ["build", "class_path", "names", "register"]
 
-_NETWORKS = {
+_BUILT_IN = {
     "impala": "agents.networks.impala:Impala",
     "mlp": "agents.networks.mlp:MLP",
     "q-network": "agents.networks.q_network:QNetwork",
@@ -20,28 +20,32 @@ _NETWORKS = {
     "starter-pack": "agents.networks.starter_pack:StarterPack",
     "snake-cnn": "agents.networks.snake_cnn:SnakeCNN",
 }
+_NETWORKS = Parts("network", "procsnake.networks", _BUILT_IN)
+
+
+def register(name: str, network: type | str) -> None:
+    """Add a network under `name`: a class as `build` describes it, or its place as "module:class"."""
+    _NETWORKS.register(name, network)
 
 
 def names() -> list[str]:
     """Return the names that `build` knows, sorted."""
-    return sorted(_NETWORKS)
+    return _NETWORKS.names()
 
 
 def class_path(name: str) -> str:
-    """Return the place of a network's class as "module:class". Raises `UnknownNameError`."""
-    if name not in _NETWORKS:
-        raise UnknownNameError("network", name, names())
-    return _NETWORKS[name]
+    """Return the place of a network's class as "module:class". Raises what `envs.common.parts.Parts.find` raises."""
+    return _NETWORKS.path(name)
 
 
 def build(name: str, observation_shape: tuple[int, ...], num_actions: int, **options: Any) -> torch.nn.Module:
     """Build a fresh network: forward(observations [B, *observation_shape]) → (logits float32 [B, A], values float32 [B]).
 
-    Observations are uint8, or of any real dtype. The caller applies the action mask. Raises `UnknownNameError` for a name that
-    it doesn't know, and `ConfigError` for options that it doesn't know or can't use.
+    Observations are uint8, or of any real dtype. The caller applies the action mask. A network of one's own is named
+    "module:class". Raises `UnknownNameError` for a name that it doesn't know, and `ConfigError` for options that it doesn't
+    know or can't use, and for a module that nobody named (`envs.common.parts`).
     """
-    module, _, attribute = class_path(name).partition(":")
-    network_class = getattr(import_module(module), attribute)
+    network_class = _NETWORKS.find(name)
     try:
         return network_class(tuple(observation_shape), num_actions, **options)
     except (TypeError, ValueError) as error:

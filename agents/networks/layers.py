@@ -42,7 +42,10 @@ def take_heads_off(network: nn.Module) -> int:
     """
     heads = getattr(network, "heads", None)
     if not isinstance(heads, Heads):
-        raise ValueError(f"{type(network).__name__} has no heads that others could replace")
+        raise ValueError(
+            f"{type(network).__name__} has no heads that others could replace; give it self.heads ="
+            " agents.networks.layers.Heads(…)"
+        )
     network.heads = nn.Identity()
     return heads.actor.in_features
 

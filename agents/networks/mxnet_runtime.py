@@ -1,5 +1,6 @@
 """Makes MXNet 1.9.1, its last release, work beside NumPy 1.26. Import `mx` from here only.
 
+MXNet doesn't work beside NumPy 2, nor on Python 3.13, for which there is no NumPy 1. There it needs an environment of its own.
 While MXNet is imported, it uses six names that NumPy 1.24 dropped. This module restores them for that moment only.
 """
 
@@ -13,15 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from envs.common.command_line import shell_command
-from envs.common.errors import MissingDependencyError, pip_install
+from envs.common.errors import MissingDependencyError, install_beside, pip_install
 
 if TYPE_CHECKING:
     from mxnet.nd import NDArray
 
+_HAS_NUMPY_1 = np.lib.NumpyVersion(np.__version__) < "2.0.0"
 _DROPPED = {"bool": bool, "object": object, "int": int, "float": float, "complex": complex, "str": str}
 
 
 def _import_mxnet() -> ModuleType:
+    if not _HAS_NUMPY_1:
+        package = f"mxnet beside NumPy 1 (NumPy is {np.__version__} here)"
+        raise MissingDependencyError(package, feature="the readable DQN", install=_how_to_install())
     for name, builtin in _DROPPED.items():
         setattr(np, name, builtin)
     try:
@@ -29,17 +34,19 @@ def _import_mxnet() -> ModuleType:
             warnings.simplefilter("ignore")
             import mxnet
     except (ImportError, OSError) as error:
-        install = pip_install("procsnake[mxnet]")
-        if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-            install = (
-                f"{shell_command('train', 'battlesnake-dqn')}, the same on torch: MXNet has no wheel for {platform.system()} on"
-                f" {platform.machine()}, only for Linux on x86_64"
-            )
-        raise MissingDependencyError("mxnet", feature="the readable DQN", install=install) from error
+        raise MissingDependencyError("mxnet", feature="the readable DQN", install=_how_to_install()) from error
     finally:
         for name in _DROPPED:
             delattr(np, name)
     return mxnet
+
+
+def _how_to_install() -> str:
+    system = platform.system(), platform.machine()
+    if system != ("Linux", "x86_64"):
+        instead = shell_command("train", "battlesnake-dqn")
+        return f"{instead}, the same on torch: MXNet has no wheel for {' on '.join(system)}, only for Linux on x86_64"
+    return pip_install("procsnake[mxnet]") if _HAS_NUMPY_1 else install_beside("mxnet")
 
 
 mx: Any = _import_mxnet()

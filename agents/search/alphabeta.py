@@ -16,8 +16,8 @@ import numpy as np
 from agents.agent import Agent, Decision
 from agents.policy import Policy
 from agents.search.best_response import best_reply
-from agents.search.evaluation import SCALE, SURE, WIN, Weights, judge, weights_of
-from agents.search.learned import Correction, LearnedEvaluation, correct, learned_evaluation, new_correction
+from agents.search.evaluation import SCALE, SURE, WIN, Weights, crowd_weights_of, judge, weights_of
+from agents.search.learned import HAND_WRITTEN, Correction, LearnedEvaluation, chosen_evaluation, correct, new_correction
 from agents.search.make_unmake import Turns, drift, new_turns, play, position_hash, search_rules, start_hash, take_back
 from agents.search.players import choose_players, head_distance, is_player
 from agents.search.ranges import Range
@@ -34,6 +34,7 @@ _QUIET_TURNS = 4
 _MAX_TURNS = MAX_DEPTH + _QUIET_TURNS + 1
 MAX_RIVALS = 3
 DEFAULT_NODES = 20_000
+DEFAULT_EVALUATION = "duel"
 WINDOW = 150
 SOON = 3
 _FEW_NODES = 200
@@ -336,9 +337,11 @@ class AlphaBeta(Agent):
     the deepest answer counts. This depends on timing, so it isn't deterministic; `nodes` then limits only the first thread.
     The transposition table has 2**`table_bits` positions of 16 bytes, and as many again for each further thread.
 
-    `weights` are those of the evaluation, all or some of them by name. `evaluation` is a learned evaluation or the path of its
-    file. It corrects the hand-written one in searches that `LearnedEvaluation.applies_to`, and `note["evaluation"]` then is
-    "learned". In other searches of the same agent it is "hand-written".
+    `weights` are those of the evaluation, all or some of them by name; `crowd_weights` are those of a search that begins with
+    more than two living snakes, where they differ. `evaluation` is a learned evaluation, the path of its file, or the name of
+    one that comes with procsnake ("duel"). It corrects the hand-written one in searches that `LearnedEvaluation.applies_to`,
+    and `note["evaluation"]` then is "learned". In other searches, and always with `evaluation="hand-written"`, it is
+    "hand-written".
 
     Raises `ConfigError` for options out of range, `LearnedEvaluationError` for a file that is no learned evaluation, whatever
     `Policy.load` raises, and `BundleError` when playing on a board of a size that the policy doesn't know.
@@ -359,7 +362,8 @@ class AlphaBeta(Agent):
         table_bits: Annotated[int, Range(8, 24, 1)] = 17,
         threads: int = 1,
         weights: Weights | Mapping[str, Any] | None = None,
-        evaluation: LearnedEvaluation | str | os.PathLike[str] | None = None,
+        crowd_weights: Weights | Mapping[str, Any] | None = None,
+        evaluation: LearnedEvaluation | str | os.PathLike[str] = DEFAULT_EVALUATION,
     ) -> None:
         check_range("nodes", nodes, 1, 1 << 40)
         check_range("cpu_ms", cpu_ms, MIN_CPU_MS, MAX_CPU_MS)
@@ -373,8 +377,9 @@ class AlphaBeta(Agent):
         self.nodes, self.cpu_ms, self.margin_ms = nodes, cpu_ms, margin_ms
         self.max_rivals, self.near = max_rivals, near
         self.max_depth, self.table_bits, self.weights = max_depth, table_bits, weights_of(weights)
+        self.crowd_weights = crowd_weights_of(weights, crowd_weights)
         self.threads, self._has_guessed = threads, False
-        self.learned = None if evaluation is None else learned_evaluation(evaluation)
+        self.learned = chosen_evaluation(evaluation)
         self._idle: WorkspacePool[AlphaBetaWorkspace] = WorkspacePool(self._new_workspace)
 
     def _new_workspace(self, state: State) -> AlphaBetaWorkspace:
@@ -407,8 +412,7 @@ class AlphaBeta(Agent):
             note: dict[str, Any] = {"score": found.score, "depth": found.depth}
             for key, register in (("nodes", _NODES), ("turns", _TURNS_PLAYED)):
                 note[key] = sum(int(space.stack.reg[register]) for space in spaces)
-            if self.learned:
-                note["evaluation"] = "learned" if spaces[0].correction.is_used[0] else "hand-written"
+            note["evaluation"] = "learned" if spaces[0].correction.is_used[0] else HAND_WRITTEN
             guess = self._guess(state.select(np.array([board])), searches[0], found)
         if guess is not None:
             note["guessed"] = True
@@ -460,6 +464,8 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.rules = search_rules(self.state.rules)
+        is_crowd = self.state.arrays.num_alive[0] > 2
+        self.weights = self.agent.crowd_weights if is_crowd else self.agent.weights
         x, u, f, c = self.space
         c.is_used[0] = self.agent.learned is not None and self.agent.learned.applies_to(self.state)
         prepare(self.state.arrays, self.rules, x, u, f, self.me, self.agent.max_rivals, self.agent.near)
@@ -492,7 +498,7 @@ class _Search:
         """One iteration; False if the budget was spent first. It always makes a start, so that a first call compiles all."""
         x, u, f, c = self.space
         begin(x, depth, low, high)
-        while not run(self.state.arrays, self.rules, x, u, f, self.agent.weights, c, self.budget.pause(x.reg[_NODES])):
+        while not run(self.state.arrays, self.rules, x, u, f, self.weights, c, self.budget.pause(x.reg[_NODES])):
             if self.budget.spent(x.reg[_NODES]):
                 return False
         return True

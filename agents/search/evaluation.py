@@ -46,13 +46,26 @@ class Weights(NamedTuple):
     """The score if I die, and with me one of those who were to prevent my best."""
 
 
-def weights_of(given: Weights | Mapping[str, Any] | None) -> Weights:
-    """Return the weights that are given. A weight that a mapping doesn't name has its default.
+CROWD = Weights(length=300)
+"""The default weights in a search that begins with more than two living snakes. docs/search.md tells why they differ."""
+
+
+def crowd_weights_of(weights: Weights | Mapping[str, Any] | None, given: Weights | Mapping[str, Any] | None) -> Weights:
+    """Return the weights for more than two living snakes: those `given`, else those of `weights`, else the defaults in `CROWD`.
+
+    Raises as `weights_of` does.
+    """
+    return weights_of(given, weights_of(weights, CROWD))
+
+
+def weights_of(given: Weights | Mapping[str, Any] | None, default: Weights | None = None) -> Weights:
+    """Return the weights that are given. A weight that a mapping doesn't name is as in `default`, or as usual without one.
 
     Raises `UnknownNameError` for a name that no weight has, and `ConfigError` for a value that is no whole number in its range.
     """
+    default = default or Weights()
     if given is None or isinstance(given, Weights):
-        return given or Weights()
+        return given or default
     if not isinstance(given, Mapping):
         raise ConfigError(f"weights are {given!r}; they must be given by name, as in weights.cell=7")
     for name, value in given.items():
@@ -61,7 +74,7 @@ def weights_of(given: Weights | Mapping[str, Any] | None) -> Weights:
         declared = ranges_of(Weights)[name]
         if type(value) is not int or not declared.low <= value <= declared.high:
             raise ConfigError(f"weights.{name} is {value!r}; it must be a whole number from {declared.low} to {declared.high}")
-    return Weights(**given)
+    return default._replace(**given)
 
 
 @kernel

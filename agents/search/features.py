@@ -88,11 +88,7 @@ def write_features(s: Boards, r: Rules, f: Territory, g: Geometry, x: np.ndarray
     """
     mine = 0 if f.order[0] == me else 1
     other = f.order[1 - mine]
-    food0, food1 = np.uint64(0), np.uint64(0)
-    for n in range(f.num_food_cells[0]):
-        cell = f.food_cells[n]
-        if s.food[0, cell]:
-            food0, food1 = food0 | f.word[cell, 0], food1 | f.word[cell, 1]
+    food0, food1 = f.food_words[0], f.food_words[1]
     _write_own(s, r, f, g, x, me, other, mine, food0, food1)
     _write_own(s, r, f, g, x[_NUM_OWN:], other, me, 1 - mine, food0, food1)
     _write_shared(s, r, x[2 * _NUM_OWN :], me, other, bits_in(food0) + bits_in(food1))

@@ -68,6 +68,7 @@ def _spread_two(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.u
     k, is_noted = 0, f.stages.shape[0] > 0
     if is_noted:
         f.start_words[0], f.start_words[1] = open0, open1
+        f.food_words[0], f.food_words[1] = food0, food1
     for k in range(1, f.steps[0] + 1):
         if not r.constrictor:
             freed0, freed1 = _freed(s, f, i, k)

@@ -37,6 +37,7 @@ class Territory(NamedTuple):
     words: np.ndarray  # uint64 (S, 2): the regions
     stages: np.ndarray  # uint64 (K, 2, 2): both regions of a duel after each move, in the order of `order`; K is 0 if not noted
     start_words: np.ndarray  # uint64 (2,): the cells that no body covered before the last fill of a duel; noted with the stages
+    food_words: np.ndarray  # uint64 (2,): the food before that fill; likewise
     num_stages: np.ndarray  # int64 (1,): how many moves the last fill of a duel took
     order: np.ndarray  # int64 (S,): the living snakes in the order in which they are served
     area: np.ndarray  # int64 (S,): cells reached first, the head's included
@@ -70,6 +71,7 @@ def new_territory(state: State, *, steps: int = 24, with_stages: bool = False) -
         words=np.zeros((snakes, 2), np.uint64),
         stages=np.zeros((steps if with_stages else 0, 2, 2), np.uint64),
         start_words=np.zeros(2, np.uint64),
+        food_words=np.zeros(2, np.uint64),
         num_stages=np.zeros(1, np.int64),
         order=np.zeros(snakes, np.int64),
         area=np.zeros(snakes, np.int64),

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from agents.search.alphabeta import AlphaBeta
-from agents.search.evaluation import SURE
+from agents.search.evaluation import SURE, Weights
+from agents.search.learned import HAND_WRITTEN
 from agents.sprt.settings import Opening, Sprt
 from agents.tournament.settings import derived_seed
 from envs.battlesnake.games import play_turn, start_games
@@ -87,7 +88,8 @@ def _all_play(state: State, running: np.ndarray) -> bool:
 
 
 def _is_lost_for_someone(state: State) -> bool:
-    search = AlphaBeta(nodes=_NODES)
+    # The same weights always, so that a test's openings stay the same whichever evaluation alphabeta has by default.
+    search = AlphaBeta(nodes=_NODES, weights=Weights(), evaluation=HAND_WRITTEN)
     return any(search.act(state.copy(), slot).note["score"] < -SURE for slot in range(state.num_snakes))
 
 

@@ -59,11 +59,12 @@ class Store(Generic[M]):
         self.path, self._holds = Path(path), holds
         try:
             self._database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._migrate()
-        except NewerDatabaseError:
-            self._database.close()
-            raise
+            try:
+                self._database.execute("PRAGMA journal_mode = WAL")
+                self._migrate()
+            except (NewerDatabaseError, sqlite3.Error):
+                self._database.close()
+                raise
         except sqlite3.Error as error:
             raise StoreError(f"{path} can't be opened as a {holds.kind}'s file: {error}. Choose another --store") from error
 

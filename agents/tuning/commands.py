@@ -94,7 +94,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--accept", metavar="FILE", help="play the sequential test that a tuned file has to pass")
     parser.add_argument("--elo0", type=float, default=0.0, help="of that test (default: %(default)s)")
     parser.add_argument("--elo1", type=float, default=10.0, help="of that test (default: %(default)s)")
-    parser.add_argument("--snakes", type=int, default=2, help="of that test (default: %(default)s)")
+    parser.add_argument("--snakes", type=int, default=2, help="snakes per game; SPSA takes 2 or 4 (default: %(default)s)")
     add_game_options(parser)
 
 
@@ -143,6 +143,7 @@ def _tuning(options: argparse.Namespace) -> Tuning:
 def _conditions(options: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of a `Match` under which the games of a tuning are played, and those of its acceptance test."""
     return {
+        "seats": options.snakes,
         "nodes": options.nodes,
         "cpu_ms": options.time,
         "opening_turns": options.opening_turns,
@@ -224,7 +225,6 @@ def _test(tuned: OptionsFile, options: argparse.Namespace) -> Sprt:
     return Sprt(
         players=(Player("tuned", own), Player("before", tuned.against)),
         hypotheses=Hypotheses(elo0=options.elo0, elo1=options.elo1),
-        seats=options.snakes,
         **_conditions(options),
     )
 

@@ -10,13 +10,14 @@ from urllib.parse import urlencode
 
 from agents.registry import is_search, options_given
 from agents.search.alphabeta import AlphaBeta
-from agents.search.evaluation import Weights
+from agents.search.evaluation import Weights, crowd_weights_of, weights_of
 from agents.search.mcts import MCTS
 from agents.search.ranges import Range, ranges_of
 from envs.common.errors import ConfigError, UnknownNameError
 
 SEARCHES = {"alphabeta": AlphaBeta, "mcts": MCTS}
 WEIGHTS = "weights"
+_GROUPS = (WEIGHTS, "crowd_weights")
 ALL = "all"
 R_END = 0.002
 """Fishtest's usual `r_end`, which is meant for tunings of tens of thousands of pairs."""
@@ -59,8 +60,13 @@ def search_of(player: str) -> str | None:
 
 def declared(search: str) -> Mapping[str, Range]:
     """Return the ranges of a search's options, including the weights of its evaluation."""
-    weights = {f"{WEIGHTS}.{name}": found for name, found in ranges_of(Weights).items()}
+    weights = {f"{group}.{name}": found for group in _groups(search) for name, found in ranges_of(Weights).items()}
     return {**ranges_of(vars(SEARCHES[search])["__init__"]), **weights}
+
+
+def _groups(search: str) -> list[str]:
+    """The options of a search that are weights of the evaluation, by name."""
+    return [group for group in _GROUPS if group in inspect.signature(SEARCHES[search]).parameters]
 
 
 def parameters_of(player: str) -> dict[str, Parameter]:
@@ -74,16 +80,17 @@ def parameters_of(player: str) -> dict[str, Parameter]:
     _, given = options_given(player)
     arguments = inspect.signature(SEARCHES[search]).parameters
     values: dict[str, Any] = {name: argument.default for name, argument in arguments.items()}
-    values |= {f"{WEIGHTS}.{name}": value for name, value in Weights()._asdict().items()}
-    for name, value in given.items():
-        values |= {f"{name}.{entry}": one for entry, one in value.items()} if isinstance(value, dict) else {name: value}
+    values |= flat(given)
+    for group in _groups(search):
+        weights = weights_of(given.get(WEIGHTS)) if group == WEIGHTS else crowd_weights_of(given.get(WEIGHTS), given.get(group))
+        values |= {f"{group}.{name}": value for name, value in weights._asdict().items()}
     return {
         name: Parameter(
             name=name,
             start=_number(name, values[name]),
             low=found.low,
             high=found.high,
-            is_integer=type(Weights()._asdict().get(name.removeprefix(f"{WEIGHTS}."), _default(arguments, name))) is int,
+            is_integer=type(Weights()._asdict().get(name.partition(".")[2], _default(arguments, name))) is int,
             c_end=found.step,
         )
         for name, found in declared(search).items()
@@ -101,16 +108,16 @@ def _number(name: str, value: Any) -> float:
 
 
 def choose(known: Mapping[str, Parameter], asked: Iterable[str], *, r_end: float | None = None) -> tuple[Parameter, ...]:
-    """Return the parameters asked for: `NAME`, `NAME:C_END`, `NAME:C_END:R_END`, `weights` for all weights, or `all`.
+    """Return the parameters asked for: `NAME`, `NAME:C_END`, `NAME:C_END:R_END`, `weights` or `crowd_weights`, or `all`.
 
     `r_end` is that of those that don't say. Raises `UnknownNameError` and `ConfigError`.
     """
     found: dict[str, Parameter] = {}
     for text in asked:
         name, c_end, own_r_end = _read(text)
-        for one in [one for one in known if name == ALL or (name == WEIGHTS and one.startswith(f"{WEIGHTS}."))] or [name]:
+        for one in [one for one in known if name == ALL or (name in _GROUPS and one.startswith(f"{name}."))] or [name]:
             if one not in known:
-                raise UnknownNameError("parameter", one, [*known, ALL, WEIGHTS])
+                raise UnknownNameError("parameter", one, [*known, ALL, *_GROUPS])
             usual = known[one]
             step = next(value for value in (own_r_end, r_end, usual.r_end) if value is not None)
             found[one] = replace(usual, c_end=usual.c_end if c_end is None else c_end, r_end=step)
@@ -132,17 +139,21 @@ def _read(text: str) -> tuple[str, float | None, float | None]:
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by name as the options that `agents.make` takes, with the weights in a mapping of their own."""
-    weights = {name.removeprefix(f"{WEIGHTS}."): value for name, value in values.items() if name.startswith(f"{WEIGHTS}.")}
-    plain = {name: value for name, value in values.items() if not name.startswith(f"{WEIGHTS}.")}
-    return {**plain, WEIGHTS: weights} if weights else plain
+    """Return values by name as the options that `agents.make` takes, with weights in mappings of their own."""
+    plain = {name: value for name, value in values.items() if "." not in name}
+    groups: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        group, dot, entry = name.partition(".")
+        if dot:
+            groups.setdefault(group, {})[entry] = value
+    return {**plain, **groups}
 
 
 def flat(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values by name from which `nested` made these options."""
-    weights = options.get(WEIGHTS, {})
-    plain = {name: value for name, value in options.items() if name != WEIGHTS}
-    return {**plain, **{f"{WEIGHTS}.{name}": value for name, value in weights.items()}}
+    plain = {name: value for name, value in options.items() if name not in _GROUPS}
+    weights = {f"{group}.{name}": value for group in _GROUPS for name, value in options.get(group, {}).items()}
+    return {**plain, **weights}
 
 
 def with_values(player: str, values: Mapping[str, Any]) -> str:

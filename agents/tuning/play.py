@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class TuningProgress:
         self.path = [self.spsa.start]
         """The parameters, float64 (P,), before each batch, and at the end."""
         self.games = 0
-        self._results: dict[tuple[int, int], int] = {}
+        self._results: dict[tuple[int, int], Fraction] = {}
         self.add(games)
 
     @property
@@ -66,12 +67,12 @@ class TuningProgress:
     def add(self, games: Iterable[Game]) -> None:
         """Add finished games. Once a batch is complete, the parameters make its steps, pair after pair."""
         for game in games:
-            self._results[game.round, game.number] = int(2 * points(game) - 1)
+            self._results[game.round, game.number] = 2 * points(game) - 1
             self.games += 1
         while not self.is_over and all(self.has(pair, rotation) for pair in self.batch() for rotation in (0, 1)):
             theta = self.path[-1]
             for pair in self.batch():
-                theta = self.spsa.step(theta, pair + 1, self._results[pair, 0] + self._results[pair, 1])
+                theta = self.spsa.step(theta, pair + 1, float(self._results[pair, 0] + self._results[pair, 1]))
             self.path.append(theta)
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,6 +86,7 @@ class TuningProgress:
             "batch": t.batch,
             "games": self.games,
             "seed": t.seed,
+            "snakes": t.seats,
             "effort": {"nodes": t.nodes, "cpu_ms": t.cpu_ms},
             "parameters": {
                 one.name: {
@@ -129,7 +131,13 @@ def _play_batch(
             on_game(progress)
 
     fixtures = (
-        Fixture(pair, rotation, start.seed, _sides(place, rotation), start.as_array(2))
+        Fixture(
+            pair,
+            rotation,
+            start.seed,
+            tuple(2 * place + side for side in tuning.sides_of(rotation)),
+            start.as_array(tuning.seats),
+        )
         for place, pair in enumerate(pairs)
         for start in [opening(tuning, pair)]
         for rotation in (0, 1)
@@ -158,12 +166,6 @@ def _with_sides(tuning: Tuning, pairs: list[Sides]) -> Match:
         nodes=tuning.nodes,
         cpu_ms=tuning.cpu_ms,
     )
-
-
-def _sides(place: int, rotation: int) -> tuple[int, int]:
-    """The players, in slot order, of a game of one of the batch's pairs."""
-    plus, minus = 2 * place, 2 * place + 1
-    return (plus, minus) if rotation == 0 else (minus, plus)
 
 
 def movement(progress: TuningProgress) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 from agents.search.alphabeta import AlphaBeta
 from agents.search.evaluation import SURE, Weights, judge, weigh
 from agents.search.fill import divide
+from agents.search.learned import HAND_WRITTEN
 from agents.search.make_unmake import search_rules
 from agents.search.players import head_distance
 from agents.search.ranges import ranges_of
@@ -101,7 +102,7 @@ def _seen(match: Match, game: Game, every: int) -> Iterator[tuple[State, int]]:
     """The positions of a game that count, with the slot that sees them."""
     state = State(1, width=match.width, height=match.height, num_snakes=len(game.seats), settings=match.settings)
     state.seed(game.seed)
-    running, search = start_games(state), AlphaBeta(nodes=_NODES)
+    running, search = start_games(state), AlphaBeta(nodes=_NODES, weights=Weights(), evaluation=HAND_WRITTEN)
     first = match.opening_turns if isinstance(match, Sprt) else 1
     for turn, moves in enumerate(game.moves):
         if turn >= first and (turn - first) % every == 0:

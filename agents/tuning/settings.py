@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agents.sprt.settings import Sprt
+from agents.sprt.settings import FIRST, SECOND, Sprt
 from agents.tuning.parameters import Parameter
 from envs.common.errors import ConfigError
 
@@ -27,16 +27,18 @@ class Tuning(Sprt):
     side by side."""
 
     def __post_init__(self) -> None:
-        if self.seats != 2:
-            raise ConfigError(
-                f"a tuning is by duels, not by games of {self.seats} snakes; the test of what it finds can have more"
-            )
+        if self.seats % 2:
+            raise ConfigError(f"a tuning is by games of 2 or 4 snakes, half of them on each side, not of {self.seats}")
         for name in ("pairs", "batch"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.book and len(self.book) < self.pairs:
             raise ConfigError(f"the book has {len(self.book)} openings for {self.pairs} pairs")
         super().__post_init__()
+
+    def sides_of(self, rotation: int) -> tuple[int, ...]:
+        """Return the side of each slot in one game of a pair, `FIRST` or `SECOND`. Among four, they sit by turns."""
+        return tuple(FIRST if (slot + rotation) % 2 == 0 else SECOND for slot in range(self.seats))
 
     @property
     def player(self) -> str:

@@ -57,8 +57,8 @@ class Spsa:
         sides = [np.clip(theta + sign * self.c(pair) * flips, self._low, self._high) for sign in (1, -1)]
         return Sides(*(np.where(self._is_integer, np.floor(side + draw), side) for side in sides))
 
-    def step(self, theta: np.ndarray, pair: int, result: int) -> np.ndarray:
-        """Return `theta` (P,) after a pair in which the plus side won `result` games more than it lost."""
+    def step(self, theta: np.ndarray, pair: int, result: float) -> np.ndarray:
+        """Return `theta` (P,) after a pair in which the plus side won `result` games more than it lost, shared wins in part."""
         flips, _ = self._coins(pair)
         return np.clip(theta + self.a(pair) / self.c(pair) * result * flips, self._low, self._high)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,14 +27,14 @@ from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.starter_pack import KINDS, StarterPackObservation
 from envs.battlesnake.state import MAX_SIDE, UP, Boards, State
-from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
+from envs.common.parts import Parts
 
 # Brings each plane to about 0..1 for a network's first layer: float = uint8 * scale.
 PLANE_SCALES = (1.0, 1.0, 0.25, 0.01, 0.05, 0.05, 0.01, 0.01, 1 / 21, 1.0, 1 / 3, 1.0)
 
 _LEFT_AHEAD_RIGHT = np.array([[2, 0, 3], [3, 1, 2], [1, 2, 0], [0, 3, 1]], np.int8)
 _EGOCENTRIC = "egocentric-planes"
-OBSERVATION_TYPES = (_EGOCENTRIC, *KINDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +60,12 @@ class EgocentricPlanes:
 
     All values are capped at 255. Row 0 is the top of the picture.
 
-    * `view="window"` shows a square of side 2 * radius + 1 with this snake's head in the middle. The default radius is just
-      large enough to show the whole board wherever the head is.
+    * `view` is "window", a square with this snake's head in the middle, or "board", the whole board as it is, with four
+      actions: up, down, left, right.
+    * `radius` is the number of cells that a window shows on each side of the head. The default is just large enough to show
+      the whole board wherever the head is.
     * `rotate` turns the window so that the snake heads up. There are then three actions: left, ahead, right. A snake that has
       not moved yet counts as heading up.
-    * `view="board"` shows the board as it is, not rotated, with four actions: up, down, left, right.
     """
 
     view: str = "window"
@@ -126,7 +129,7 @@ class EgocentricPlanes:
 class Observation(Protocol):
     """The methods that an observation type has; `EgocentricPlanes` documents them.
 
-    In an observation type of your own, actions are moves on the board.
+    An observation type of your own inherits most of them from `OwnObservation`.
     """
 
     @property
@@ -143,21 +146,69 @@ class Observation(Protocol):
     def to_moves(self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray) -> np.ndarray: ...
 
 
+class OwnObservation:
+    """What an observation type of a user's own inherits. It adds `space` and `observe`, and options as a dataclass's fields.
+
+    Actions are moves on the board: up, down, left, right. The contract holds the class's name and the fields.
+    """
+
+    num_actions = 4
+
+    def contract(self) -> dict[str, Any]:
+        """Return a JSON-able description from which `observation_from_contract` makes an equal object."""
+        return {"type": _TYPES.name_of(type(self)), "version": 1, **vars(self)}
+
+    def action_mask(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Return bool (n, 4): False where a move is certain death. If every move is, all are True."""
+        return safe_moves(state, boards, slots)
+
+    def to_moves(self, state: State, boards: np.ndarray, slots: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Return the actions as int8 (n,): they are moves on the board already."""
+        return np.asarray(actions).astype(np.int8)
+
+
+_TYPES = Parts(
+    "observation type",
+    "procsnake.observations",
+    {_EGOCENTRIC: EgocentricPlanes, **{kind: partial(StarterPackObservation, kind) for kind in KINDS}},
+)
+
+
+def register(name: str, observation_type: type | str) -> None:
+    """Add an observation type under `name`: a class with the methods of `Observation`, or its place as "module:class"."""
+    _TYPES.register(name, observation_type)
+
+
+def is_observation_type(name: Any) -> bool:
+    """Whether `name` is, or has the form of, the name of an observation type of Battlesnake."""
+    return isinstance(name, str) and _TYPES.has(name)
+
+
 def observation_from_contract(contract: dict[str, Any]) -> Observation:
     """Make the observation type that `contract()` described.
 
-    Raises `UnknownNameError` for a type that isn't known, and `ConfigError` for another version or unknown options.
+    Raises `UnknownNameError` for a type that isn't known, and `ConfigError` for another version, for unknown options, and for
+    a type of somebody's own whose module nobody named (`envs.common.parts`).
     """
     options = dict(contract)
-    name, version = options.pop("type", None), options.pop("version", None)
-    if name not in OBSERVATION_TYPES:
-        raise UnknownNameError("observation type", str(name), OBSERVATION_TYPES)
+    name, version = str(options.pop("type", None)), options.pop("version", None)
+    chosen = _TYPES.find(name)
     if version != 1:
         raise ConfigError(f"observation version is {version!r}; this procsnake knows version 1. Update procsnake")
     try:
-        return EgocentricPlanes(**options) if name == _EGOCENTRIC else StarterPackObservation(name, **options)
+        made = chosen(**options)
     except TypeError as error:
         raise ConfigError(f"observation options {sorted(options)} are not understood: {error}") from error
+    missing = [method for method in _METHODS if not hasattr(made, method)]
+    if missing:
+        raise ConfigError(
+            f"the observation type {name!r} lacks {' and '.join(missing)}; inherit what it need not have of its own from"
+            " envs.battlesnake.observations.OwnObservation"
+        )
+    return made
+
+
+_METHODS = ("space", "observe", "num_actions", "contract", "action_mask", "to_moves")
 
 
 def choose_observation(given: Observation | str | dict[str, Any] | None, num_snakes: int) -> Observation:
@@ -165,12 +216,22 @@ def choose_observation(given: Observation | str | dict[str, Any] | None, num_sna
 
     `given` is an observation object, the name of a type, or a dict of options. A dict names its `type`, unless it holds options
     of `EgocentricPlanes`. None stands for rotated planes. Raises `UnknownNameError` or `ConfigError` as
-    `observation_from_contract` does.
+    `observation_from_contract` does, and for a type whose contract wouldn't be known again.
     """
     if given is None:
         return EgocentricPlanes(rotate=True)
-    options = {"type": given} if isinstance(given, str) else given
-    chosen = observation_from_contract({"type": _EGOCENTRIC, "version": 1, **options}) if isinstance(options, dict) else options
+    if isinstance(given, str):
+        given = {"type": given}
+    if not isinstance(given, dict):
+        chosen = given
+    else:
+        chosen = observation_from_contract({"type": _EGOCENTRIC, "version": 1, **given})
+        try:
+            observation_from_contract(json.loads(json.dumps(chosen.contract())))
+        except (TypeError, ProcsnakeError) as error:
+            raise ConfigError(
+                f"the observation type {given.get('type')!r} can't be made again from its contract, as for a bundle: {error}"
+            ) from error
     return chosen.for_snakes(num_snakes) if isinstance(chosen, StarterPackObservation) else chosen
 
 

@@ -22,6 +22,7 @@ from envs.battlesnake.state import (
     is_alive,
 )
 from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.parts import Parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +110,32 @@ _EVENT_OF_CAUSE[[BODY_COLLISION, SELF_COLLISION, HEAD_COLLISION, WALL_COLLISION,
 
 RewardFunction = Callable[[np.ndarray], np.ndarray]
 """A reward function of a user's own: it takes event counts, uint8 (rows, events), and returns rewards, float32 (rows,)."""
+
+_NAMED = Parts("reward preset", "procsnake.rewards", PRESETS)
+
+
+def register(name: str, rewards: Rewards | RewardFunction | str) -> None:
+    """Add weights or a reward function under `name`, or its place as "module:function"."""
+    _NAMED.register(name, rewards)
+
+
+def choose_rewards(given: str | Rewards | dict[str, float] | RewardFunction) -> Rewards | RewardFunction:
+    """Return what an environment pays that was given `given` as its option `rewards`.
+
+    A name is a preset's, one that was registered, or "module:function". A function is called once, with no events. Raises
+    `UnknownNameError` or `ConfigError`, also for a function that doesn't return one number per row.
+    """
+    chosen = _NAMED.find(given) if isinstance(given, str) else given
+    if not callable(chosen):
+        return Rewards.from_options(chosen)
+    paid = np.asarray(chosen(np.zeros((2, len(EVENTS)), np.uint8)))
+    if paid.shape != (2,) or paid.dtype.kind not in "fiub":
+        name = getattr(chosen, "__name__", chosen)
+        raise ConfigError(
+            f"the reward function {name!r} returns {paid.dtype} {paid.shape} for the events of two snakes, uint8"
+            f" (2, {len(EVENTS)}); it must return one number per row, (2,)"
+        )
+    return chosen
 
 
 class PotentialShaping:

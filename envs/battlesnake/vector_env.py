@@ -31,7 +31,7 @@ from envs.battlesnake.observations import (
     heading_in,
     to_move,
 )
-from envs.battlesnake.rewards import EVENTS, RewardFunction, Rewards, pay_board
+from envs.battlesnake.rewards import EVENTS, RewardFunction, Rewards, choose_rewards, pay_board
 from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.safety import is_certain_death, move_tails, write_safe_moves
 from envs.battlesnake.settings import STANDARD_MAP, Rules, Settings
@@ -75,7 +75,7 @@ class BattlesnakeVectorEnv(BatchEnv):
       options (`choose_observation`). An action out of range means straight on, as in the official engine.
     * `action_mask` is False where an action is certain death (`envs.battlesnake.safety`).
     * `rewards` is a preset's name, a dict of weights by event, a `Rewards`, or a function from event counts, uint8 (R,
-      events), to float32 (R,). Events have the order of `rewards.EVENTS`.
+      events), to float32 (R,), which may be named "module:function". Events have the order of `rewards.EVENTS`.
     * A row's episode terminates when its snake dies or the game ends. It is truncated when the game reaches `max_turns`. A dead
       snake's row stays invalid, with observation zero, until the game is over. The next game then starts in the same step.
     * `settings` are the game's rules. Its fields are also options: `ruleset`, `map`, `food_spawn_chance`, … One snake plays
@@ -122,8 +122,9 @@ class BattlesnakeVectorEnv(BatchEnv):
         )
         self.observation_contract, self.views = self.observation.contract(), views_of_snakes(self.observation, width, height)
         self.max_turns = max_turns
-        self._reward_function = rewards if callable(rewards) else None
-        self._weights = (Rewards() if callable(rewards) else Rewards.from_options(rewards)).weights()
+        paid = choose_rewards(rewards)
+        self._reward_function = None if isinstance(paid, Rewards) else paid
+        self._weights = (paid if isinstance(paid, Rewards) else Rewards()).weights()
         self._rules = self.state.rules
         self._num_threads = num_threads
         egocentric = self.observation if isinstance(self.observation, EgocentricPlanes) else None

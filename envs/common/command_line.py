@@ -136,6 +136,22 @@ def at_least(low: int) -> Callable[[str], int]:
     return number
 
 
+def positive(text: str) -> float:
+    """Parse an option that is a finite number greater than 0."""
+    value = non_negative(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError(f"{text} is not greater than 0")
+    return value
+
+
+def non_negative(text: str) -> float:
+    """Parse an option that is a finite number of at least 0."""
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no number of at least 0")
+    return value
+
+
 def port(text: str) -> int:
     """Parse an option that is a TCP port, from 0 (any free one) to 65535."""
     value = int(text)
@@ -171,8 +187,8 @@ def progress_on_stderr(options: argparse.Namespace) -> AbstractContextManager[An
 
 
 def add_imports(parser: argparse.ArgumentParser) -> None:
-    """Modules that register worlds of the user's own."""
-    told = "a Python module that registers the world of the policy; may be repeated (default: as the run says, if it is yours)"
+    """Modules that register worlds, observation types or other parts of the user's own."""
+    told = "a Python module with the policy's world or observation type; may be repeated (default: as the run says, if yours)"
     parser.add_argument("--imports", action="append", default=[], metavar="MODULE", help=told)
 
 

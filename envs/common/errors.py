@@ -79,6 +79,15 @@ def pip_install(*requirements: str) -> str:
     return shlex.join([*(["pip"] if own else [sys.executable, "-m", "pip"]), "install", *requirements])
 
 
+def install_beside(extra: str) -> str:
+    """Return the shell command that installs an extra into an environment of its own, for parts that ask for NumPy 1.
+
+    Python 3.12 is the newest that NumPy 1 has wheels for.
+    """
+    place = f".venv-{extra}"
+    return f"python3.12 -m venv {place} && {place}/bin/pip install {shlex.quote(f'procsnake[train,{extra}]')}"
+
+
 def _extra_with(package: str) -> str | None:
     """The extra of procsnake that asks for the distribution of this import name. They differ in dashes and capitals at most."""
     pattern = re.compile(rf"{re.escape(package)}\b.*;.*\bextra == [\"'](?!dev)(\w+)", re.IGNORECASE)

@@ -9,7 +9,7 @@ import sys
 import warnings
 from types import ModuleType
 
-from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
+from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, install_beside, pip_install
 
 GAMES = (
     "bigfish", "bossfight", "caveflyer", "chaser", "climber", "coinrun", "dodgeball", "fruitbot",
@@ -25,6 +25,8 @@ MODES: dict[str, tuple[str, ...]] = {
 }
 """The games that have each distribution mode. For any other pair the library ends the process."""
 
+_TOO_NEW = (3, 13)
+"""Of this Python on, nobody offers Procgen beside Ray: `setup.py` says why."""
 _PACKAGES = {"libGL.so.1": "apt-get install libgl1", "libglib-2.0.so.0": "apt-get install libglib2.0-0"}
 
 
@@ -48,9 +50,8 @@ def load_library() -> ModuleType:
             try:
                 import procgen  # noqa: F401
             except ImportError as error:
-                raise MissingDependencyError(
-                    f"the package procgen ({error})", feature="Procgen", install=pip_install("procsnake[procgen]")
-                ) from error
+                install = pip_install("procsnake[procgen]") if sys.version_info < _TOO_NEW else install_beside("procgen")
+                raise MissingDependencyError(f"the package procgen ({error})", feature="Procgen", install=install) from error
     return sys.modules["procgen"]
 
 

@@ -3,5 +3,5 @@
 ARG BASE=procsnake:latest
 FROM ${BASE}
 COPY bundle /bundle
-RUN compile-kernels /bundle
+RUN procsnake warm-up /bundle
 ENV PROCSNAKE_AGENT=/bundle

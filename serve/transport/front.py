@@ -19,12 +19,16 @@ from flask import Flask
 from werkzeug.wrappers import Response
 
 from serve.arena import ARRIVED, REPLY
+from serve.transport.request_body import MAX_OTHER_BYTES
 from serve.viewer.spectators import MAX_SPECTATORS, SPECTATE, Spectator
 
 THREADS = 64
 """How many requests are worked on at a time. Most of them only wait for a core or for an agent."""
-MAX_HELD_BYTES = 64 << 20
-"""How many bytes of bodies may be held at a time, over all requests that are being read or answered."""
+MAX_HELD_BYTES = 128 << 20
+"""How many bytes of bodies may be held at a time, over all requests that are being read or answered.
+
+Bodies of more than `MAX_OTHER_BYTES` get half of it, so that strangers' large ones leave room for everybody's moves.
+"""
 
 Message = dict[str, Any]
 Receive = Callable[[], Any]
@@ -118,7 +122,7 @@ class Front:
             self._held += len(part)
             if length > 2 * self._limit:
                 break
-            if self._held > MAX_HELD_BYTES:
+            if self._held > (MAX_HELD_BYTES if len(body) <= MAX_OTHER_BYTES else MAX_HELD_BYTES // 2):
                 return -1
         return length
 

@@ -1,7 +1,7 @@
 """Reads a request's bytes as a JSON object, at a cost that is limited before it is paid.
 
 The cost of JSON grows with the number of values. A game has few values, except hazards: snail_mode stacks so many that a snake
-of 360 on 25 x 25 leaves 65 000 behind it. So runs of equal hazards are counted while they are text, and only one of each is
+which fills 25 x 25 leaves 198 000 behind it. So runs of equal hazards are counted while they are text, and only one of each is
 parsed.
 """
 
@@ -13,14 +13,19 @@ from typing import Any
 
 import orjson
 
-from envs.battlesnake.webhook import StackedHazards, WebhookError
+from envs.battlesnake.state import MAX_SIDE
+from envs.battlesnake.webhook import StackedHazards, WebhookError, most_hazards
 from envs.common.errors import ProcsnakeError
 
-MAX_HAZARDS_BYTES, MAX_OTHER_BYTES, MAX_VALUES = 1 << 20, 1 << 18, 10_240
+_LONGEST_POINT = '{"x": 24, "y": 24}, '
+"""A point of the largest board as a spaced writer writes it. The official program leaves the blanks out."""
+MAX_HAZARDS_BYTES, MAX_OTHER_BYTES, MAX_VALUES = most_hazards(MAX_SIDE, MAX_SIDE) * len(_LONGEST_POINT), 1 << 18, 10_240
 """The most bytes of hazards, the most bytes of everything else with each hazard once, and the most values in the latter."""
 MAX_BODY_BYTES = MAX_HAZARDS_BYTES + MAX_OTHER_BYTES
 _MAX_RUNS = 2048
 """The most runs of equal hazards. Each of 25 x 25 stacks is one run, and few stacks are split into two."""
+_MAX_BLANKS = 256
+"""How many blanks may stand before the list's end."""
 _HAZARDS = re.compile(rb'(?<!\\)"hazards"\s*:\s*\[')
 _POINT = re.compile(rb'\s*,\s*\{\s*"x"\s*:\s*-?\d{1,9}\s*,\s*"y"\s*:\s*-?\d{1,9}\s*\}')
 
@@ -59,32 +64,37 @@ def _with_each_hazard_once(data: bytes) -> tuple[bytes, dict[bytes, int]]:
     """The text with equal hazards left out, and how often each was there, in order; unchanged where that isn't sure."""
     found = _HAZARDS.search(data, max(0, data.find(b'"hazards"') - 1))
     end = data.find(b"]", found.end()) if found is not None else -1
-    if found is None or not 0 < end - found.end() <= MAX_HAZARDS_BYTES or data.count(b'"hazards"') > 1:
+    if (
+        found is None
+        or not 0 < end - found.end() <= MAX_HAZARDS_BYTES
+        or data.count(b'"hazards"', 0, found.end()) + data.count(b'"hazards"', end) > 1
+    ):
         return data, {}
-    layers = _count_runs(b"," + data[found.end() : end].rstrip())
+    layers = _count_runs(data, found.end(), end)
     if not layers or not all(map(_POINT.fullmatch, layers)):
         return data, {}
     # Without the first comma, which was put there to have all alike.
     return b"%b%b%b" % (data[: found.end()], b"".join(layers)[1:], data[end:]), layers
 
 
-def _count_runs(text: bytes) -> dict[bytes, int]:
-    """How often each `,{…}` is in a text of nothing else; nothing if there are more than `_MAX_RUNS` runs of equal ones."""
+def _count_runs(data: bytes, start: int, end: int) -> dict[bytes, int]:
+    """How often each `,{…}` is in `data[start:end]`, a list without its brackets; a comma is put before its first entry.
+
+    Nothing is returned if there are more than `_MAX_RUNS` runs of equal ones. The text, which may be long, is not copied.
+    """
     layers: dict[bytes, int] = {}
-    place = 0
+    tail = data[max(start, end - _MAX_BLANKS) : end]
+    place, end = start, end - len(tail) + len(tail.rstrip())
     for _ in range(_MAX_RUNS):
-        after = text.find(b"}", place) + 1 or len(text)
-        entry = block = text[place:after]
-        while text.startswith(block, after):
-            after += len(block)
-            block += block
-        while len(block) > len(entry):
-            block = block[: len(block) // 2]
-            if text.startswith(block, after):
-                after += len(block)
-        layers[entry] = layers.get(entry, 0) + (after - place) // len(entry)
+        after = data.find(b"}", place, end) + 1 or end
+        entry, times = (b"" if layers else b",") + data[place:after], 1
+        for count in (64, 8, 1):
+            block = entry * count
+            while data.startswith(block, after):
+                after, times = after + len(block), times + count
+        layers[entry] = layers.get(entry, 0) + times
         place = after
-        if place == len(text):
+        if place >= end:
             return layers
     return {}
 

@@ -43,7 +43,7 @@ def snail_trail(entries: int) -> list[dict[str, int]]:
     return [point for n, point in enumerate(points(longest, spread=True)) for _ in range(longest - n)]
 
 
-MAX_HAZARDS = MAX_HAZARDS_BYTES // 16
+MAX_HAZARDS = MAX_HAZARDS_BYTES // 20
 PARTS: dict[str, Callable[[dict[str, Any], int], None]] = {
     "hazards on one cell": lambda r, n: r["board"]["hazards"].extend(points(n // POINT_ITEMS, spread=False)),
     "hazards everywhere": lambda r, n: r["board"]["hazards"].extend(points(n // POINT_ITEMS, spread=True)),

@@ -15,7 +15,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -23,55 +23,12 @@ import torch
 
 from tests.benchmarks.measure import machine
 from train.algorithms import build_algorithm
+from train.cluster.speeds import Constants, fullest, stages
 from train.config import Experiment
 from train.rllib.ray_runtime import num_processes, running_ray
 from train.rollouts.replay_buffer import ReplayBuffer
 
-NETWORK_BYTES_A_SECOND = 10e9 / 8
-"""10 Gbit/s, which ml.c5.9xlarge and ml.g5.2xlarge have at most for long."""
 WORKERS = (10, 30, 100, 300, 1000)
-
-
-@dataclass(frozen=True)
-class Constants:
-    """What was measured; "a second" is of one thread's CPU time."""
-
-    played_a_second: float
-    """Decisions that an env runner plays."""
-    bytes_a_decision: float
-    """Of what it sends to the machine that learns, on which the shards of replay are, too."""
-    unpacked_a_second: float
-    """Decisions that the receiving process takes in."""
-    learned_a_second: float
-    """Decisions that a learner goes through once."""
-    uses: float
-    """How often each decision is learned from."""
-    weight_bytes: float
-    """Of the network, which every env runner fetches."""
-    decisions_a_fetch: float
-    """That an env runner plays with the same weights."""
-    remembered_a_second: float
-    """Decisions that a shard of replay takes in and gives out as often as they are learned from; infinite without replay."""
-
-
-def stages(constants: Constants, workers: int, *, learner_speed: float, shards: int) -> dict[str, float]:
-    """Decisions a second that each stage lets through, with so many env runners of one CPU each.
-
-    `learner_speed`: the learner's speed in threads like the one that was measured.
-    """
-    per_fetch = constants.weight_bytes / constants.decisions_a_fetch
-    return {
-        "play": workers * constants.played_a_second,
-        "receive": constants.unpacked_a_second if math.isinf(constants.remembered_a_second) else math.inf,
-        "shards": shards * constants.remembered_a_second,
-        "network": NETWORK_BYTES_A_SECOND / (constants.bytes_a_decision + per_fetch),
-        "learn": learner_speed * constants.learned_a_second / constants.uses,
-    }
-
-
-def fullest(through: dict[str, float]) -> str:
-    """The stage that limits all others."""
-    return min(through, key=lambda stage: through[stage])
 
 
 def per_cpu_second(work: Callable[[], int], runs: int) -> float:

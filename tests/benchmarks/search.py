@@ -17,6 +17,8 @@ import numpy as np
 from agents.agent import Agent
 from agents.heuristics import FloodFill
 from agents.search import MCTS, AlphaBeta
+from agents.search.alphabeta import DEFAULT_NODES
+from agents.search.learned import HAND_WRITTEN
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.state import State
 from tests.benchmarks.measure import Rate, machine, rate
@@ -54,6 +56,22 @@ def in_time(positions: list[State], threads: int) -> tuple[float, float]:
     return float(np.mean([note["depth"] for note in notes])), float(np.mean([note["nodes"] for note in notes]))
 
 
+def share_of_speed(positions: list[State], runs: int) -> list[float]:
+    """Nodes per CPU second with the learned evaluation by those with the hand-written one. They take turns on each position."""
+    players = [AlphaBeta(nodes=DEFAULT_NODES, evaluation=evaluation) for evaluation in (HAND_WRITTEN, "duel")]
+    shares = []
+    for run in range(1 + runs):
+        nodes, seconds = np.zeros(2), np.zeros(2)
+        for position in positions[:1] if run == 0 else positions:
+            for place, player in enumerate(players):
+                began = time.thread_time()
+                nodes[place] += player.act(position, 0).note["nodes"]
+                seconds[place] += time.thread_time() - began
+        by_hand, learned = nodes / seconds
+        shares.append(float(learned / by_hand))
+    return shares[1:]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="shorter runs; under 30 s once the kernels are compiled")
@@ -74,6 +92,10 @@ def main() -> None:
     show("alpha-beta, turns played", "alphabeta_turns_per_cpu_s", rate(thinking(alphabeta, cycle(positions), "turns"), **spent))
     show("MCTS, simulation steps", "mcts_steps_per_cpu_s", rate(thinking(mcts, cycle(positions), "turns"), **spent))
     show("MCTS, simulations", "mcts_simulations_per_cpu_s", rate(thinking(mcts, cycle(positions), "simulations"), **spent))
+    shares = share_of_speed(positions, spent["runs"])
+    figures["alphabeta_learned_share_of_nodes"] = float(np.median(shares))
+    spread = f"{min(shares):.2f} to {max(shares):.2f}, {len(shares)} runs"
+    print(f"nodes per CPU-s, learned evaluation by hand-written one: {np.median(shares):.2f} ({spread})", flush=True)
     for threads in (1, 2):
         depth, nodes = in_time(positions[::4] if options.quick else positions, threads)
         figures |= {f"alphabeta_depth_50_ms_{threads}_threads": depth, f"alphabeta_nodes_50_ms_{threads}_threads": nodes}

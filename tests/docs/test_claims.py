@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
+import agents
 import procsnake
-from serve import deadline
+from serve import deadline, processes
 from serve.margins import Margins
+from serve.transport import front
+from tests.envs.battlesnake.positions import board
 from train.config import Experiment, list_experiments
 from train.experiment_keys import keys
 
@@ -44,6 +47,31 @@ def test_when_an_answer_is_due_is_said_as_it_is_reckoned():
     assert deadline.MAX_THINK_MS == 1000
     assert "at most eight per snake" in page("docs/arena.md")
     assert inspect.signature(deadline.Decider).parameters["max_concurrent"].default == 8
+
+
+def test_how_requests_are_taken_and_drained_is_said_as_it_is_set():
+    assert numbers(r"hands whole ones to (\d+) threads", "docs/arena.md") == (front.THREADS,)
+    assert "first answers the requests under way, for up to eight seconds" in page("docs/arena.md")
+    assert processes.STOP_S == 8
+
+
+@pytest.mark.parametrize("name", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+def test_no_page_promises_to_be_in_time_without_saying_when(name):
+    """A machine that gives the server no processor makes it late; that was measured."""
+    promises = [one for one in re.split(r"(?<=[.:|])\s", page(name)) if re.search(r"answers? .*in time\b|move in time\b", one)]
+    assert not [one for one in promises if re.search(r"whatever|always|even when", one) and "machine" not in one]
+
+
+@pytest.mark.parametrize("name", ["flood", "alphabeta?nodes=200", "champion-duel"])
+def test_without_a_deadline_an_answer_depends_on_the_board_alone(name):
+    """As docs/design.md says: whoever answered other boards before answers this one as somebody new does."""
+    boards = [
+        board(11, 11, [(x, 2), (x, 1), (x, 0)], [(5, y), (6, y), (6, y - 1)]) for x, y in ((2, 5), (3, 8), (8, 3), (1, 1))
+    ]
+    used = agents.make(name)
+    forth = [used.act(state, 0).move for state in boards]
+    back = [used.act(state, 0).move for state in boards[::-1]][::-1]
+    assert forth == back == [agents.make(name).act(state, 0).move for state in boards]
 
 
 def test_the_share_of_late_moves_that_is_admitted_is_the_tables_highest():

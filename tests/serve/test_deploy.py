@@ -22,10 +22,12 @@ from types import ModuleType
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import agents
 from serve.arena import create_app
-from serve.deploy.lock_requirements import wanted
+from serve.deploy.lock_requirements import PYTHON, wanted
 from serve.sagemaker_endpoint import Endpoint
 from serve.server import running
 from tests.envs.battlesnake.positions import board
@@ -83,8 +85,9 @@ def test_what_the_image_installs_is_pinned_by_hash_and_is_what_setup_asks_for():
     locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", text, re.M))
     assert len(re.findall(r"--hash=sha256:[0-9a-f]{64}", text)) >= len(locked)
     assert all("--hash=" in entry for entry in text.split("==")[1:])
-    constrained = dict(re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;]+)", (ROOT / "constraints.txt").read_text(), re.M))
-    constraints = {name.lower().replace("_", "-").replace(".", "-"): version for name, version in constrained.items()}
+    lines = map(Requirement, re.findall(r"^[^#\n].*", (ROOT / "constraints.txt").read_text(), re.M))
+    of_the_image = [line for line in lines if not line.marker or line.marker.evaluate({"python_version": PYTHON})]
+    constraints = {canonicalize_name(line.name): str(line.specifier).removeprefix("==") for line in of_the_image}
     assert {name: constraints[name] for name in locked if name in constraints} == {
         name: version for name, version in locked.items() if name in constraints
     }

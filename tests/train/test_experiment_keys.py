@@ -14,7 +14,10 @@ from agents.networks.impala import Impala
 from agents.networks.mlp import MLP
 from agents.networks.q_network import QNetwork
 from envs.battlesnake import BattlesnakeVectorEnv
+from envs.battlesnake.observations import EgocentricPlanes
+from envs.battlesnake.rewards import Rewards
 from envs.battlesnake.settings import Settings
+from envs.common.errors import ConfigError
 from train.config import EnvSettings, Experiment, list_experiments
 from train.experiment_keys import keys
 from train.option_keys import network_options, world_options
@@ -94,6 +97,56 @@ def test_options_are_told_with_the_experiments_values(capsys):
     assert (told["env.options.width"]["value"], told["env.options.max_turns"]["value"]) == (11, 1000)
     assert told["network.options.hidden_sizes"]["default"] == [64, 64]
     assert not {"env.options", "network.options"} & set(told)
+
+
+def told_of(*words):
+    found = keys(Experiment.load("battlesnake-ppo", words))
+    return {key.key: key for key in found}
+
+
+def test_every_key_within_observation_and_rewards_is_told_and_taken():
+    told = told_of()
+    within = {key: told[key] for key in told if key.startswith(("env.options.observation.", "env.options.rewards."))}
+    assert {one.name for one in dataclasses.fields(EgocentricPlanes)} <= {key.rpartition(".")[2] for key in within}
+    assert {key.rpartition(".")[2] for key in within if ".rewards." in key} == {one.name for one in dataclasses.fields(Rewards)}
+    assert not [key for key, one in within.items() if len(one.meaning) < 40 and ".observation." in key]
+    assert (told["env.options.observation.radius"].value, told["env.options.observation.radius"].default) == (5, None)
+    assert told["env.options.rewards.died"].value is None, "the experiment names a preset"
+    options = Experiment.load("battlesnake-ppo", ["env.options.rewards={died: -2, ate_food: 0.1}"]).env.options
+    assert told_of("env.options.rewards={died: -2}")["env.options.rewards.died"].value == -2
+    BattlesnakeVectorEnv(**{**options, "num_games": 1}).close()
+
+
+def test_every_key_of_every_kind_of_scale_is_told_and_taken():
+    told = {key: one for key, one in told_of().items() if key.startswith("scale.")}
+    instances = ("instance", "count")
+    assert set(told) == {
+        *(f"scale.{name}" for name in ("kind", "instance", "count", "workers", "mode")),
+        *(f"scale.{group}.{name}" for group in ("learner", "rollout") for name in instances),
+    }
+    assert (told["scale.kind"].value, told["scale.kind"].default) == ("local", "local")
+    assert "scale.kind=single or homogeneous:" in told["scale.instance"].meaning
+    taken = {"kind": "heterogeneous", "mode": "two-jobs", "workers": 3}
+    taken |= {"learner.instance": "ml.g5.xlarge", "rollout.instance": "ml.c5.4xlarge", "rollout.count": 2}
+    chosen = told_of(*(f"scale.{key}={value}" for key, value in taken.items()))
+    assert {key: chosen[f"scale.{key}"].value for key in taken} == taken
+    assert chosen["scale.learner.count"].default == 1
+    assert chosen["scale.instance"].value is None
+
+
+def test_keys_cannot_be_put_into_a_single_value():
+    with pytest.raises(
+        ConfigError, match=r"env\.options\.rewards is 'win', a single value.*env\.options\.rewards=\{died: -2\}"
+    ):
+        Experiment.load("battlesnake-ppo", ["env.options.rewards.died=-2"])
+
+
+def test_a_network_of_ones_own_keeps_its_options_in_one_and_is_not_imported():
+    told = told_of("network={name: nowhere_at_all:Net, options: {units: 3}}")
+    assert told["network.name"].value == "nowhere_at_all:Net"
+    assert {key: one.value for key, one in told.items() if key.startswith("network.options")} == {
+        "network.options": {"units": 3}
+    }
 
 
 def test_a_world_of_ones_own_keeps_its_options_in_one():

@@ -2,7 +2,7 @@
 
 They exchange lines. Both sides prove that they know the token without sending it: each answers the other's random challenge
 with an HMAC. Then the worker says JOINED once its Ray node is up, both say PING, and at last the head says END with the exit
-code. If a connection breaks without END, the machine was lost.
+code. If a connection breaks without END, the machine was lost; a worker that can still tell why says FAILED before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from train.cluster.hosts import ClusterError
 
 PORT = 6378
 _PING_SECONDS, _MOST_SILENCES = 5.0, 5
-_LONGEST_LINE = 512
+_LONGEST_LINE, _LONGEST_REASON = 512, 400
 
 
 class Refused(ClusterError):
@@ -77,6 +77,7 @@ class ControlServer:
         self._links: dict[str, _Lines] = {}
         self._joined: set[str] = set()
         self._lost: list[str] = []
+        self._reasons: dict[str, str] = {}
         self._changed = threading.Condition()
         self._ended = False
         control = self
@@ -103,7 +104,7 @@ class ControlServer:
             link.close()
 
     def lost(self) -> list[str]:
-        """The machines that had joined and whose connection broke."""
+        """The machines that had joined and whose connection broke, each with its reason if it told one."""
         with self._changed:
             return list(self._lost)
 
@@ -154,10 +155,13 @@ class ControlServer:
         try:
             name = self._admit(link)
             while True:
-                if link.receive() == ["JOINED"]:
+                words = link.receive()
+                if words == ["JOINED"]:
                     with self._changed:
                         self._joined.add(name)
                         self._changed.notify_all()
+                elif words[:1] == ["FAILED"]:
+                    self._reasons[name] = " ".join(words[1:])
         except Refused as error:
             self._say(str(error))
         except (OSError, ValueError):
@@ -186,7 +190,7 @@ class ControlServer:
             del self._links[name]
             if name in self._joined and not self._ended:
                 self._joined.discard(name)
-                self._lost.append(name)
+                self._lost.append(f"{name} ({self._reasons[name]})" if name in self._reasons else name)
             self._changed.notify_all()
 
 
@@ -210,6 +214,11 @@ class ControlLink:
     def joined(self) -> None:
         """Say that this machine's Ray node is up."""
         self._lines.send("JOINED")
+
+    def failed(self, reason: str) -> None:
+        """Say why this machine leaves, in as many letters as a line has room for."""
+        with suppress(OSError):
+            self._lines.send("FAILED", *reason.encode("ascii", "replace").decode()[:_LONGEST_REASON].split())
 
     def close(self) -> None:
         """Close the connection."""

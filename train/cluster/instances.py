@@ -10,12 +10,21 @@ _CPU_FAMILIES = (
     "m4", "m5", "m6i", "m7i", "m8i", "c4", "c5", "c5n", "c6i", "c7i", "c8i", "r5", "r5d", "r6i", "r7i", "r8i", "t3",
     "m7i-flex", "m8i-flex", "c7i-flex", "c8i-flex", "r8i-flex",
 )  # fmt: skip
-_GPU_FAMILIES = ("g4dn", "g5", "g6", "g6e", "p2", "p3", "p3dn", "p4d", "p4de", "p5", "p5e", "p5en")
+_GPU_FAMILIES = ("g4dn", "g5", "g6", "g6e", "g7e", "p2", "p3", "p3dn", "p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300")
 _SEVERAL_GPUS = {
     **{f"{family}.{size}xlarge": gpus for family in ("g4dn", "g5", "g6", "g6e") for size, gpus in ((12, 4), (24, 4), (48, 8))},
     "p2.8xlarge": 8, "p2.16xlarge": 16, "p3.8xlarge": 4, "p3.16xlarge": 8, "p3dn.24xlarge": 8, "p4d.24xlarge": 8,
     "p4de.24xlarge": 8, "p5.48xlarge": 8, "p5e.48xlarge": 8, "p5en.48xlarge": 8,
+    "g7e.12xlarge": 2, "g7e.24xlarge": 4, "g7e.48xlarge": 8, "p6-b200.48xlarge": 8, "p6-b300.48xlarge": 8,
 }  # fmt: skip
+_FAMILIES_WITH_DISKS = (
+    "g4dn", "g5", "g6", "g6e", "g7e", "p3dn", "p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300",
+)  # fmt: skip
+_NO_USE = {
+    "trn": "its chips are AWS's Trainium, which the image's torch can't use",
+    "p6e": "its processors are ARM, and the image is built for x86",
+}
+"""Families that SageMaker offers and on which this wouldn't train, by the beginning of their names."""
 _ODD_VCPUS = {"c4.8xlarge": 36}
 _FORM = re.compile(r"ml\.(?P<family>[a-z0-9-]+)\.(?P<size>medium|large|(?P<times>\d*)xlarge)")
 
@@ -38,11 +47,23 @@ def gpus(instance: str) -> int:
     return _SEVERAL_GPUS.get(instance.removeprefix("ml."), 1) if family in _GPU_FAMILIES else 0
 
 
+def has_own_disk(instance: str) -> bool:
+    """Return whether its type comes with a disk of its own (NVMe). Raises what `check_instance` raises."""
+    family = check_instance(instance)["family"]
+    return family.endswith("d") or family in _FAMILIES_WITH_DISKS
+
+
 def check_instance(instance: str) -> re.Match[str]:
-    """Return the parts of the name. Raises `ConfigError` if it is no instance type, `UnknownNameError` for unknown families."""
+    """Return the parts of the name.
+
+    Raises `ConfigError` if it is no instance type, or one on which nothing could train, and `UnknownNameError` for unknown
+    families.
+    """
     match = _FORM.fullmatch(instance)
     if not match:
         raise ConfigError(f"instance {instance!r} is no SageMaker instance type; e.g. ml.c5.4xlarge, ml.g5.2xlarge")
+    if reason := next((why for family, why in _NO_USE.items() if match["family"].startswith(family)), None):
+        raise ConfigError(f"instance {instance!r} can't be used: {reason}; take one with GPUs of NVIDIA's, e.g. ml.g6.2xlarge")
     known = (*_CPU_FAMILIES, *_GPU_FAMILIES)
     if match["family"] not in known:
         raise UnknownNameError("instance family", match["family"], known, hint=f"It is part of {instance!r}.")

@@ -6,27 +6,21 @@ how the run ended. On SIGTERM the trainer saves and ends; the others stay until 
 
 from __future__ import annotations
 
-import collections
-import os
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from train.cluster import ray_node
 from train.cluster.control import ControlLink, ControlServer, Refused
 from train.cluster.hosts import ClusterError, Hosts
-
-TERMINATED = 128 + signal.SIGTERM
-_LAST_WORDS = 30
-_LOST_GRACE = 5.0
+from train.cluster.node_watch import NodeWatch
+from train.cluster.supervision import TERMINATED, Supervision
 
 T = TypeVar("T")
 
@@ -64,6 +58,8 @@ class Launch:
     """How long machines wait for each other."""
     grace_seconds: float = 100.0
     """How long the trainer may take to save after SIGTERM; SageMaker kills after 120."""
+    lost_seconds: float = 180.0
+    """The same when a machine was lost. Ray takes about a minute to see that, and until then the trainer waits for it."""
 
     @property
     def token(self) -> str:
@@ -101,13 +97,14 @@ def _lead(plan: Launch, stop: threading.Event, say: Callable[[str], None]) -> in
     code = 1
     with ControlServer(address, token, say) as control:
         try:
-            ray_node.start(access, address=address, group=plan.hosts.group)
+            node = ray_node.start(access, address=address, group=plan.hosts.group)
             say(f"leads at {address}")
             with _published(plan.meeting, address):
                 control.wait(plan.hosts.others, plan.guests, plan.join_seconds, stop)
                 say(f"all {1 + len(plan.hosts.others) + plan.guests} machines are there")
                 environment = {**plan.environment, **access, "RAY_ADDRESS": f"{address}:{ray_node.PORT}"}
-                code = _supervise(plan, environment, control, stop, say)
+                training = Supervision(plan.command, environment, control, node, say)
+                code = training.run(stop, grace_seconds=plan.grace_seconds, lost_seconds=plan.lost_seconds)
             return code
         finally:
             control.end(code)
@@ -126,54 +123,6 @@ def _published(meeting: MeetingPoint | None, address: str) -> Iterator[None]:
         meeting.clear()
 
 
-def _supervise(
-    plan: Launch, environment: Mapping[str, str], control: ControlServer, stop: threading.Event, say: Callable[[str], None]
-) -> int:
-    """Run the training to its end. Raises `ClusterError` with its last words if it fails, and if a machine is lost."""
-    trainer = subprocess.Popen(
-        plan.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1, env={**os.environ, **environment}
-    )
-    words: collections.deque[str] = collections.deque(maxlen=_LAST_WORDS)
-    echo = threading.Thread(target=_echo, args=(trainer.stdout, words), daemon=True)
-    echo.start()
-    told_at = None
-    while trainer.poll() is None:
-        if lost := control.lost():
-            _end(trainer, _LOST_GRACE)
-            raise ClusterError(f"lost the machine {', '.join(lost)}; start again from the last checkpoint")
-        if stop.is_set() and told_at is None:
-            say("SIGTERM: the trainer is asked to save and end")
-            told_at = time.monotonic()
-            trainer.terminate()
-        if told_at and time.monotonic() - told_at > plan.grace_seconds:
-            say("the trainer did not end in time and is killed")
-            trainer.kill()
-        time.sleep(0.1)
-    echo.join(5.0)
-    say(f"the training ended with {trainer.returncode}")
-    if told_at is not None:
-        return TERMINATED
-    if trainer.returncode:
-        raise ClusterError(f"the training ended with {trainer.returncode}: {''.join(words)[-900:].strip()}")
-    return 0
-
-
-def _end(process: subprocess.Popen[Any], grace: float) -> None:
-    process.terminate()
-    try:
-        process.wait(grace)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _echo(stream: Any, words: collections.deque[str]) -> None:
-    for line in stream:
-        sys.stdout.write(line)
-        sys.stdout.flush()
-        words.append(line)
-
-
 # The others.
 
 
@@ -184,10 +133,11 @@ def _follow(plan: Launch, stop: threading.Event, say: Callable[[str], None]) -> 
     name = f"{plan.hosts.group}/{plan.hosts.me}" if plan.is_guest else plan.hosts.me
     head, link = _until(deadline, stop, "the head to answer", lambda: _called(plan, token, name))
     try:
-        _until(deadline, stop, "Ray to start", lambda: _joined(access, address, plan.hosts.group, head, link, say), pause=2.0)
+        join = partial(_joined, access, address, plan.hosts.group, head, link, say)
+        node = _until(deadline, stop, "Ray to start", join, pause=2.0)
         link.joined()
         say(f"joined the head at {head}")
-        return _stay(plan, link, stop, say)
+        return _stay(plan, link, node, stop, say)
     finally:
         link.close()
         ray_node.stop(access)
@@ -202,20 +152,19 @@ def _called(plan: Launch, token: str, name: str) -> tuple[str, ControlLink] | No
 
 def _joined(
     access: Mapping[str, str], address: str, group: str, head: str, link: ControlLink, say: Callable[[str], None]
-) -> bool:
+) -> NodeWatch | None:
     try:
-        ray_node.start(access, address=address, group=group, head=head)
+        return ray_node.start(access, address=address, group=group, head=head)
     except ClusterError as error:
         if link.ending is not None or link.broken:
             raise
         say(f"{error}; once more")
         ray_node.stop(access)
-        return False
-    return True
+        return None
 
 
-def _stay(plan: Launch, link: ControlLink, stop: threading.Event, say: Callable[[str], None]) -> int:
-    """Until the head says how it ended. Raises `ClusterError` if it is lost."""
+def _stay(plan: Launch, link: ControlLink, node: NodeWatch, stop: threading.Event, say: Callable[[str], None]) -> int:
+    """Until the head says how it ended. Raises `ClusterError` if it is lost, or this machine's own Ray node is."""
     leave_at = None
     while link.ending is None:
         if link.broken:
@@ -226,6 +175,10 @@ def _stay(plan: Launch, link: ControlLink, stop: threading.Event, say: Callable[
             leave_at = time.monotonic() + plan.grace_seconds + 10
         if leave_at and time.monotonic() > leave_at:
             return TERMINATED
+        if trouble := node.died():
+            say(trouble)
+            link.failed(trouble)
+            raise ClusterError(trouble)
         time.sleep(0.1)
     say(f"the head ended with {link.ending}")
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from envs.common.errors import ConfigError
-from train.cluster.scale import LEARNER, ROLLOUT, Local
+from train.cluster.scale import LEARNER, ROLLOUT, Local, cpus_for_playing
 from train.cluster.sizes import with_workers
 from train.config import Experiment
 
@@ -35,8 +35,11 @@ def fit(experiment: Experiment) -> Experiment:
     cpus, gpus = _offered("CPU"), sum(_offered("GPU").values())
     total = sum(cpus.values())
     if isinstance(experiment.scale, Local) and experiment.num_env_runners == 0:
-        experiment = with_workers(experiment, max(1, int(cpus.get(ROLLOUT, total - 1))))
-    room = int(cpus.get(ROLLOUT, total - experiment.num_learners))
+        free = cpus.get(ROLLOUT, cpus_for_playing(int(total), experiment.num_learners))
+        experiment = with_workers(experiment, max(1, int(free)))
+    # Who asks for as many as Ray has places for gets them: the main process holds no place, nor does a learner on a GPU.
+    held = 0 if experiment.num_gpus_per_learner else experiment.num_learners
+    room = int(cpus.get(ROLLOUT, total - held))
     if experiment.num_env_runners > room:
         raise ConfigError(
             f"{experiment.num_env_runners} env runners need a CPU each, but the cluster has {room} for them; "

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from train.cluster.hosts import ClusterError
+from train.cluster.node_watch import NodeWatch
 
 PORT = 6379
 _PLENTY = 1000.0
@@ -35,14 +36,15 @@ def start_command(*, address: str, group: str, head: str | None) -> list[str]:
     return ["start", *place, f"--node-ip-address={address}", "--disable-usage-stats", f"--resources={resources}"]
 
 
-def start(environment: Mapping[str, str], *, address: str, group: str, head: str | None = None) -> None:
-    """Start the node. Raises `ClusterError` with Ray's last words if it doesn't come up."""
+def start(environment: Mapping[str, str], *, address: str, group: str, head: str | None = None) -> NodeWatch:
+    """Start the node, and return a watch on it. Raises `ClusterError` with Ray's last words if it doesn't come up."""
     try:
         done = _ray(start_command(address=address, group=group, head=head), environment, _START_SECONDS)
     except subprocess.TimeoutExpired:
         raise ClusterError(f"Ray did not start within {_START_SECONDS:.0f} s") from None
     if done.returncode:
         raise ClusterError(f"Ray did not start: {' '.join(done.stdout.split())[-600:]}")
+    return NodeWatch.of(address)
 
 
 def stop(environment: Mapping[str, str]) -> None:

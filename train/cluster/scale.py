@@ -36,6 +36,15 @@ class Instances:
         """The number of GPUs of all instances together."""
         return self.count * gpus(self.instance)
 
+    @property
+    def num_learners(self) -> int:
+        """The number of learners besides the main process: one per GPU, or per instance without GPUs.
+
+        It is 0 where that would be a single one, because then the main process learns.
+        """
+        several = self.gpus or self.count
+        return several if several > 1 else 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Local:
@@ -52,7 +61,7 @@ class Single:
     instance: str
     """The instance's type."""
     workers: int | None = None
-    """The number of env runners. With None, there is one for each processor but one."""
+    """The number of env runners. With None, there is one for each processor that doesn't learn."""
     kind: Literal["single"] = "single"
     """The name of this kind of scale: local, single, homogeneous or heterogeneous."""
 
@@ -68,7 +77,7 @@ class Single:
     @property
     def derived_workers(self) -> tuple[int, str]:
         """The number of env runners that follows from the instances, and the calculation as text."""
-        return _cpus_but_one(self.learner)
+        return _cpus_but_learners(self.learner, self.learner)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +89,7 @@ class Homogeneous:
     count: int
     """The number of instances."""
     workers: int | None = None
-    """The number of env runners. With None, there is one for each processor but one."""
+    """The number of env runners. With None, there is one for each processor that doesn't learn."""
     kind: Literal["homogeneous"] = "homogeneous"
     """The name of this kind of scale: local, single, homogeneous or heterogeneous."""
 
@@ -97,7 +106,7 @@ class Homogeneous:
     @property
     def derived_workers(self) -> tuple[int, str]:
         """The number of env runners that follows from the instances, and the calculation as text."""
-        return _cpus_but_one(Instances(instance=self.instance, count=self.count))
+        return _cpus_but_learners(Instances(instance=self.instance, count=self.count), self.learner)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,9 +137,25 @@ class Heterogeneous:
 Scale = Local | Single | Homogeneous | Heterogeneous
 
 
-def _cpus_but_one(instances: Instances) -> tuple[int, str]:
-    each, count = vcpus(instances.instance), instances.count
-    return each * count - 1, f"{each} CPUs × {count} instance{_s(count)} − 1, which learns"
+def machines(scale: Single | Homogeneous | Heterogeneous) -> list[Instances]:
+    """Return all instances of a run, those that learn first."""
+    if isinstance(scale, Heterogeneous):
+        return [scale.learner, scale.rollout]
+    return [Instances(instance=scale.instance, count=getattr(scale, "count", 1))]
+
+
+def cpus_for_playing(cpus: int, num_learners: int) -> int:
+    """Return how many of the CPUs on which a run plays and learns are left for env runners.
+
+    Each learner takes one, also if it learns on a GPU. Without learners the main process learns, and takes one.
+    """
+    return cpus - max(1, num_learners)
+
+
+def _cpus_but_learners(instances: Instances, learner: Instances) -> tuple[int, str]:
+    each, count, playing = vcpus(instances.instance), instances.count, cpus_for_playing(instances.vcpus, learner.num_learners)
+    learning = instances.vcpus - playing
+    return playing, f"{each} CPUs × {count} instance{_s(count)} − {learning}, which learn{'s' if learning == 1 else ''}"
 
 
 def _s(count: int) -> str:
@@ -142,7 +167,7 @@ def _at_least_one(name: str, value: int | None) -> None:
         raise ConfigError(f"scale.{name} is {value!r}; it must be at least 1")
 
 
-_TERM = re.compile(r"(?:(?P<count>\d+)\s*[*x×]\s*)?(?P<instance>ml\.\S+)")
+_TERM = re.compile(r"(?:(?P<count>\d{1,6})\s*[*x×]\s*)?(?P<instance>ml\.\S+)")
 
 
 def scale_overrides(text: str, *, two_jobs: bool = False) -> list[str]:

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from train.algorithm_settings import APEXSettings, PPOSettings, QSettings
-from train.cluster.scale import Heterogeneous, Homogeneous, Local, Single
+from train.cluster.scale import Heterogeneous, Local
 from train.config import Experiment
 
 _LEAST_STEPS = _LEAST_GAMES = 16
@@ -26,8 +26,8 @@ def sized(experiment: Experiment) -> Experiment:
     if isinstance(scale, Local):
         return experiment
     workers = scale.workers or scale.derived_workers[0]
-    learners, gpus_each = _learners(scale)
-    return with_workers(experiment, workers, num_learners=learners, num_gpus_per_learner=gpus_each)
+    learner = scale.learner
+    return with_workers(experiment, workers, num_learners=learner.num_learners, num_gpus_per_learner=min(1, learner.gpus))
 
 
 def with_workers(experiment: Experiment, workers: int, **learners: int) -> Experiment:
@@ -45,7 +45,8 @@ def with_workers(experiment: Experiment, workers: int, **learners: int) -> Exper
 def _same_batch(experiment: Experiment, settings: PPOSettings, workers: int) -> dict[str, Any]:
     env = experiment.env
     games = env.options.get("num_games", 1)
-    batch = max(1, experiment.num_env_runners) * settings.num_steps * games
+    # Without env runners the main process plays.
+    workers, batch = max(1, workers), max(1, experiment.num_env_runners) * settings.num_steps * games
     steps = max(min(_LEAST_STEPS, settings.num_steps), math.ceil(batch / (games * workers)))
     fewer = max(min(_LEAST_GAMES, games), math.ceil(batch / (steps * workers)))
     if "num_games" in env.options and fewer < games:
@@ -53,13 +54,6 @@ def _same_batch(experiment: Experiment, settings: PPOSettings, workers: int) -> 
         games = fewer
     minibatches = max(1, round(settings.num_minibatches * workers * steps * games / batch))
     return {"env": env, "settings": dataclasses.replace(settings, num_steps=steps, num_minibatches=minibatches)}
-
-
-def _learners(scale: Single | Homogeneous | Heterogeneous) -> tuple[int, int]:
-    """Processes that learn besides the main one, and GPUs of each. A single one learns in the main process."""
-    machines = scale.learner
-    several = machines.gpus or machines.count
-    return (several if several > 1 else 0), min(1, machines.gpus)
 
 
 def figures(experiment: Experiment) -> dict[str, Any]:
@@ -77,14 +71,16 @@ def figures(experiment: Experiment) -> dict[str, Any]:
 
 def explain(experiment: Experiment) -> str:
     """Return lines that say what `sized` makes of the experiment, and why."""
+    return "\n".join(f"{name:<12}{text}" for name, text in explanation(experiment))
+
+
+def explanation(experiment: Experiment) -> list[tuple[str, str]]:
+    """Return the lines of `explain`, each with its name."""
     scale, after = experiment.scale, sized(experiment)
     if isinstance(scale, Local):
-        return (
-            f"scale      local: nothing is derived\n"
-            f"env runners {experiment.num_env_runners}, learners {experiment.num_learners}, as the experiment says"
-        )
-    reason = "scale.workers says so" if scale.workers else scale.derived_workers[1]
-    return "\n".join(f"{name:<12}{text}" for name, text in _lines(experiment, after, reason))
+        processes = f"{experiment.num_env_runners}, learners {experiment.num_learners}, as the experiment says"
+        return [("scale", "local: nothing is derived"), ("env runners", processes)]
+    return _lines(experiment, after, "scale.workers says so" if scale.workers else scale.derived_workers[1])
 
 
 def _lines(before: Experiment, after: Experiment, reason: str) -> list[tuple[str, str]]:
@@ -120,15 +116,14 @@ def _describe(scale: Any) -> str:
 def _batch(before: Experiment, after: Experiment) -> str:
     settings = after.settings
     if isinstance(settings, PPOSettings):
-        return (
-            f"{_rollout(after)} game steps an update (tuned for: {_rollout(before)}) in {settings.num_minibatches} minibatches"
-        )
+        now, tuned = steps_per_update(after), steps_per_update(before)
+        return f"{now} game steps an update (tuned for: {tuned}) in {settings.num_minibatches} minibatches"
     assert isinstance(settings, QSettings)
     source = f" from {settings.num_replay_shards} shard(s) of replay" if isinstance(settings, APEXSettings) else ""
     return f"{settings.train_batch_size} decisions an update{source}; each is learned from {settings.replay_ratio:g} times"
 
 
-def _rollout(experiment: Experiment) -> int:
-    """Game steps that all env runners play between two updates."""
+def steps_per_update(experiment: Experiment) -> int:
+    """Return how many game steps all env runners play between two updates."""
     assert isinstance(experiment.settings, PPOSettings | QSettings)
     return max(1, experiment.num_env_runners) * experiment.settings.num_steps * experiment.env.options.get("num_games", 1)

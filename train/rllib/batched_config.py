@@ -55,7 +55,7 @@ class BatchedConfig(AlgorithmConfig):
         config.training(grad_clip=settings.max_grad_norm, grad_clip_by="global_norm")
         network = experiment.policy_network
         bf16 = has_fast_bfloat16() if settings.bf16 is None else settings.bf16
-        model_config = {"name": network.name, "options": dict(network.options), "bf16": bf16}
+        model_config = {"name": network.name, "options": dict(network.options), "bf16": bf16, "imports": experiment.modules}
         config.rl_module(rl_module_spec=RLModuleSpec(module_class=module_class, model_config=model_config))
         config.debugging(seed=experiment.seed, log_level="ERROR")
         return config

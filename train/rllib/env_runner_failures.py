@@ -39,7 +39,7 @@ class Failures:
         if getattr(error, "cause", None) is not None or not self._cause:
             self._cause = cause_of(error)
         if self._count >= self._most:
-            raise EnvRunnerError(_message(self.world, f"its env runners failed {self._count} times in a row", self._cause))
+            raise EnvRunnerError(_message(self.world, f"its env runners did so {self._count} times in a row", self._cause))
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def clear_errors(world: str) -> Iterator[None]:
     except ProcsnakeError:
         raise
     except Exception as error:
-        raise EnvRunnerError(_message(world, "it failed", cause_of(error))) from error
+        raise EnvRunnerError(_message(world, "nothing could be started", cause_of(error))) from error
 
 
 def cause_of(error: Exception) -> str:
@@ -62,4 +62,4 @@ def cause_of(error: Exception) -> str:
 
 
 def _message(world: str, what: str, cause: str) -> str:
-    return f"the world {world!r} can't be played: {what}, with {cause}"
+    return f"playing the world {world!r} failed: {what}, with {cause}"

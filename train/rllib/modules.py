@@ -13,6 +13,7 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 
 from agents import networks
 from agents.networks.q_network import QNetwork
+from envs.common.parts import import_modules
 
 ACTION_MASK = "action_mask"
 """Name of the column with the actions that may be taken, bool [B, A]."""
@@ -31,7 +32,7 @@ def mask_logits(logits: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor
 
 
 class NetworkModule(TorchRLModule, ValueFunctionAPI):
-    """A network as an RLlib module. `model_config` has the network's `name` and `options`, and `bf16`.
+    """A network as an RLlib module. `model_config` has the network's `name` and `options`, `bf16`, and modules (`imports`).
 
     With `bf16`, rollouts and learning run under bfloat16 autocast. Inference (`forward_inference`) is always float32, so it
     agrees with the exported policy.
@@ -44,6 +45,7 @@ class NetworkModule(TorchRLModule, ValueFunctionAPI):
 
     def setup(self) -> None:
         config = self.model_config
+        import_modules(config.get("imports", ()))
         self.network = networks.build(
             config["name"], self.observation_space.shape, int(self.action_space.n), **config["options"]
         )
@@ -52,7 +54,8 @@ class NetworkModule(TorchRLModule, ValueFunctionAPI):
     def rollout(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return (unmasked logits float32 [B, A], values float32 [B]), computed in the precision that learning uses."""
         with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.bf16):
-            return self.network(observations)
+            logits, values = self.network(observations)
+        return logits.float(), values.float()
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, torch.Tensor]:
         return self._output(batch, self.network(batch[Columns.OBS]))

@@ -7,14 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from agents import bundle, networks
 from agents.card import Card
 from envs.api import BatchEnv
+from envs.common.errors import ConfigError
 from train.config import Experiment
+from train.rllib.env_runner_failures import cause_of
 from train.worlds.build import make_world, without_training, world_options
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
 
     from agents.policy import Policy
@@ -29,6 +32,35 @@ def build_network(experiment: Experiment, world: BatchEnv) -> torch.nn.Module:
     shape, actions = world.single_observation_space.shape, int(world.single_action_space.n)
     network = experiment.policy_network
     return networks.build(network.name, shape, actions, **network.options)
+
+
+def check_network(network: torch.nn.Module, world: BatchEnv, *, bf16: bool) -> None:
+    """Ask the network for two observations of `world`, as training does, so that a mistake in one of the user's own is named.
+
+    With `bf16`, it is asked under bfloat16 autocast as well. Raises `ConfigError` if it fails, or if it returns other shapes
+    than (logits [B, A], values [B]). A network with a memory is not asked.
+    """
+    import torch
+
+    if hasattr(network, "one_step"):
+        return
+    space, actions = world.single_observation_space, int(world.single_action_space.n)
+    seen = torch.from_numpy(np.zeros((2, *space.shape), space.dtype))
+    for lower in (False, True) if bf16 else (False,):
+        when = " under bfloat16 autocast (the setting bf16: false turns it off)" if lower else ""
+        try:
+            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=lower):
+                logits, values = network(seen)
+            shapes = tuple(logits.shape), tuple(values.shape)
+        except Exception as error:
+            raise ConfigError(
+                f"the network fails{when} for observations {space.dtype} {seen.shape}: {cause_of(error)}"
+            ) from error
+        if shapes != ((2, actions), (2,)):
+            raise ConfigError(
+                f"the network returns {shapes[0]} and {shapes[1]} for two observations; it must return logits"
+                f" {(2, actions)} and values (2,)"
+            )
 
 
 def network_with(experiment: Experiment, world: BatchEnv, weights: Mapping[str, np.ndarray]) -> torch.nn.Module:

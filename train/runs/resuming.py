@@ -62,7 +62,7 @@ def flaw_of(checkpoint: Path) -> str | None:
 
 def named_code(experiment: Experiment) -> Iterator[str]:
     """Yield the modules and files of rules that a run of the experiment executes."""
-    yield from experiment.env.imports
+    yield from experiment.modules
     yield from (text for text in _texts(experiment.to_dict()) if text.endswith(".py") or ".py+" in text)
 
 

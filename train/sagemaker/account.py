@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -112,8 +113,32 @@ class JobResources:
         if missing := [name for name in ("role", "image", "bucket") if not found[name]]:
             options = ", ".join(f"--{name}" for name in missing)
             raise ConfigError(f"a job needs {' and '.join(missing)}: give {options}, or --stack NAME, whose outputs name them")
+        _check_bucket(found["bucket"])
+        _check_image(found["image"], account.region)
         lists = {name: tuple(filter(None, found[name].split(","))) for name in ("subnets", "security_groups")}
         return cls(role=found["role"], image=found["image"], bucket=found["bucket"], **lists)
+
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_IMAGE = re.compile(
+    r"\d{12}\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/[a-z0-9._/-]+(?::[\w.-]+|@sha256:[0-9a-f]{64})?"
+)
+
+
+def _check_bucket(bucket: str) -> None:
+    if not _BUCKET.fullmatch(bucket):
+        raise ConfigError(f"bucket {bucket!r} is no name of a bucket in S3; give the name alone, e.g. --bucket my-bucket")
+
+
+def _check_image(image: str, region: str) -> None:
+    match = _IMAGE.fullmatch(image)
+    if not match:
+        form = f"123456789012.dkr.ecr.{region}.amazonaws.com/procsnake:latest"
+        raise ConfigError(f"image {image!r} is not in ECR, from where SageMaker takes images; its URI is like {form}")
+    if match["region"] != region:
+        raise ConfigError(
+            f"image {image!r} is in {match['region']}, but the job runs in {region}; copy it there, or use --region"
+        )
 
 
 _OUTPUTS = {

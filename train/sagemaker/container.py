@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,11 +55,17 @@ class Container:
         return self._config("hyperparameters.json")
 
     def fail(self, reason: str) -> None:
-        """Write the reason of a failure where SageMaker finds it. If it is too long, its end is kept."""
+        """Write the reason of a failure where SageMaker finds it. If it is too long, its end is kept.
+
+        If the disk is full, as it may be when something fails, the log says so.
+        """
         output = self.root / "output"
-        output.mkdir(parents=True, exist_ok=True)
         encoded = reason.encode()[-_LONGEST_REASON:]
-        (output / "failure").write_text(encoded.decode(errors="ignore"), encoding="utf-8")
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+            (output / "failure").write_text(encoded.decode(errors="ignore"), encoding="utf-8")
+        except OSError as error:
+            print(f"procsnake: the reason can't be written to {output}: {error.strerror}", file=sys.stderr, flush=True)
 
     def _config(self, name: str) -> dict[str, Any]:
         path = self.root / "input" / "config" / name

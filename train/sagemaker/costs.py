@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from envs.common.errors import ConfigError
+from train.cluster.instances import check_instance
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Bill:
 def parse_prices(texts: Sequence[str]) -> dict[str, float]:
     """Read prices such as "ml.g5.xlarge=1.41", in dollars per hour, by instance type.
 
-    Raises `ConfigError` for any other form.
+    Raises `ConfigError` for any other form, and what `check_instance` raises.
     """
     prices = {}
     for text in texts:
@@ -54,6 +56,9 @@ def parse_prices(texts: Sequence[str]) -> dict[str, float]:
             prices[kind] = float(price)
         except ValueError:
             raise ConfigError(f"price {text!r} is not of the form INSTANCE=DOLLARS per hour, e.g. ml.g5.xlarge=1.41") from None
+        check_instance(kind)
+        if not 0 < prices[kind] < math.inf:
+            raise ConfigError(f"price {text!r} is no amount of money per hour; it must be above 0")
     return prices
 
 

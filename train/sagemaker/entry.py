@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
     container = Container.here()
     try:
         return launch(plan(container), stop)
-    except ProcsnakeError as error:
+    except (ProcsnakeError, OSError) as error:
         print(f"procsnake: {error}", file=sys.stderr, flush=True)
         container.fail(str(error))
         return _FAILED

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from train.cluster.instances import has_own_disk
 from train.cluster.scale import LEARNER, ROLLOUT, Heterogeneous, Homogeneous, Single
 from train.sagemaker.hyperparameters import Meeting, encode
 from train.sagemaker.metric_lines import metric_definitions
@@ -45,6 +46,16 @@ class Job:
     keep_alive_seconds: int = 0
     """How many seconds the instances are kept for the next job (a warm pool)."""
     tags: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of the containers. Everyone who may see the job sees them."""
+    encrypt: bool = False
+    """Encrypt what the instances send to each other. That makes jobs on several instances slower."""
+    kms_key: str = ""
+    """The ID or ARN of the KMS key for the source, the token, the output and the instances' disks; empty for AWS's own keys."""
+    isolate: bool = False
+    """Let the containers reach nothing but each other."""
+    retries: int = 0
+    """How often SageMaker starts the job again after a fault of its own."""
 
     @property
     def key(self) -> str:
@@ -103,7 +114,28 @@ def _request(job: Job, name: str, hyperparameters: Mapping[str, str], resources:
         request["VpcConfig"] = {"Subnets": list(job.subnets), "SecurityGroupIds": list(job.security_groups)}
     if job.keep_alive_seconds:
         request["ResourceConfig"]["KeepAlivePeriodInSeconds"] = job.keep_alive_seconds
+    return _with_security(job, request)
+
+
+def _with_security(job: Job, request: dict[str, Any]) -> dict[str, Any]:
+    if job.environment:
+        request["Environment"] = dict(job.environment)
+    if job.encrypt:
+        request["EnableInterContainerTrafficEncryption"] = True
+    if job.isolate:
+        request["EnableNetworkIsolation"] = True
+    if job.retries:
+        request["RetryStrategy"] = {"MaximumRetryAttempts": job.retries}
+    if job.kms_key:
+        request["OutputDataConfig"]["KmsKeyId"] = job.kms_key
+        # Disks that are part of an instance are encrypted by its hardware, and SageMaker refuses a key for them.
+        if not any(has_own_disk(kind) for kind in _instance_types(request["ResourceConfig"])):
+            request["ResourceConfig"]["VolumeKmsKeyId"] = job.kms_key
     return request
+
+
+def _instance_types(resources: Mapping[str, Any]) -> list[str]:
+    return [group["InstanceType"] for group in resources.get("InstanceGroups", [resources])]
 
 
 def _resources(job: Job) -> dict[str, Any]:
@@ -131,20 +163,33 @@ def channel(name: str, uri: str) -> dict[str, Any]:
 
 _KEPT = (
     "RoleArn", "AlgorithmSpecification", "HyperParameters", "InputDataConfig", "OutputDataConfig", "ResourceConfig",
-    "StoppingCondition", "CheckpointConfig", "EnableManagedSpotTraining", "VpcConfig",
+    "StoppingCondition", "CheckpointConfig", "EnableManagedSpotTraining", "VpcConfig", "Environment", "RetryStrategy",
+    "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation",
 )  # fmt: skip
 
 
-def resumed_requests(described: Sequence[Mapping[str, Any]], name: str, token_uri: str) -> list[dict[str, Any]]:
+def resumed_requests(
+    described: Sequence[Mapping[str, Any]],
+    name: str,
+    token_uri: str,
+    *,
+    tags: Mapping[str, str] | None = None,
+    sizes: Mapping[str, str] | None = None,
+) -> list[dict[str, Any]]:
     """Return requests for a job `name` that continues from the checkpoints of a job, given by `DescribeTrainingJob`.
 
-    Source, size and place of the checkpoints stay the same. The machines get another token, at `token_uri`.
+    Source, instances and place of the checkpoints stay the same. The machines get another token, at `token_uri`. `tags` are
+    the job's own, which its description lacks; `sizes` are encoded hyperparameters that replace its own.
     """
-    return [_resumed(one, name + (SECOND_JOB if k else ""), token_uri) for k, one in enumerate(described)]
+    fresh = [name + (SECOND_JOB if k else "") for k in range(len(described))]
+    return [_resumed(one, new, token_uri, tags or {}, sizes or {}) for one, new in zip(described, fresh, strict=True)]
 
 
-def _resumed(described: Mapping[str, Any], name: str, token_uri: str) -> dict[str, Any]:
+def _resumed(
+    described: Mapping[str, Any], name: str, token_uri: str, tags: Mapping[str, str], sizes: Mapping[str, str]
+) -> dict[str, Any]:
     request = {key: described[key] for key in _KEPT if described.get(key)}
+    request["HyperParameters"] = {**described["HyperParameters"], **sizes}
     # The answer has more than a request may: what the service added.
     request["AlgorithmSpecification"] = {
         key: described["AlgorithmSpecification"][key] for key in ("TrainingImage", "TrainingInputMode", "MetricDefinitions")
@@ -153,5 +198,5 @@ def _resumed(described: Mapping[str, Any], name: str, token_uri: str) -> dict[st
     request["InputDataConfig"] = [
         channel(TOKEN, token_uri) if given["ChannelName"] == TOKEN else given for given in request["InputDataConfig"]
     ]
-    tags = {"procsnake": "training", "procsnake-resumes": described["TrainingJobName"]}
-    return {"TrainingJobName": name, **request, "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
+    own = {"procsnake": "training", "procsnake-resumes": described["TrainingJobName"]}
+    return {"TrainingJobName": name, **request, "Tags": [{"Key": k, "Value": v} for k, v in {**tags, **own}.items()]}

@@ -6,16 +6,20 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from envs.common.command_line import shell_command
+from envs.common.errors import ConfigError
+from train.config import Experiment
 from train.runs.folder import CONFIG, RunError, disk_errors
+from train.runs.resizing import resized
 from train.sagemaker.account import Account, AWSError, aws_errors
 from train.sagemaker.following import ENDINGS, describe
-from train.sagemaker.hyperparameters import decode
+from train.sagemaker.hyperparameters import EXPERIMENT, decode, encode_overrides
 from train.sagemaker.job import CODE, SECOND_JOB, TOKEN, Job, requests, resumed_requests
 from train.sagemaker.request_rules import check_requests
 from train.sagemaker.source import ARCHIVE
@@ -38,26 +42,74 @@ def start(account: Account, job: Job, source: bytes, say: Say) -> list[str]:
     asked = requests(job)
     check_requests(asked)
     with aws_errors(f"uploading to {job.place}"):
-        account.s3.put_object(Bucket=job.bucket, Key=f"{job.key}/{CODE}/{ARCHIVE}", Body=source)
+        account.s3.put_object(
+            Bucket=job.bucket,
+            Key=f"{job.key}/{CODE}/{ARCHIVE}",
+            Body=source,
+            **(_encryption(job.kms_key) if job.kms_key else {}),
+        )
     say(f"uploaded {len(source) / 2**20:.1f} MiB of source to {job.place}/{CODE}/")
-    _write_token(account, job.bucket, f"{job.key}/{TOKEN}/{TOKEN}")
+    _write_token(account, job.bucket, f"{job.key}/{TOKEN}/{TOKEN}", job.kms_key)
     return _create(account, asked, say)
 
 
-def resume(account: Account, name: str, say: Say) -> list[str]:
-    """Start a job that continues from the checkpoints of `name`, which must have ended. Returns the names of the new jobs."""
+def resume(account: Account, name: str, say: Say, *, sizes: Sequence[str] = ()) -> list[str]:
+    """Start a job that continues from the checkpoints of `name`, which must have ended. Returns the names of the new jobs.
+
+    `sizes` are overrides as "scale.workers=4". Raises `ConfigError` for any others, and for sizes that the run can't have.
+    """
     old = [describe(account, one) for one in together(account, name)]
     running = [one["TrainingJobName"] for one in old if one["TrainingJobStatus"] not in ENDINGS]
     if running:
         raise AWSError(f"{' and '.join(running)} still runs; it goes on by itself after a spot interruption. To end it: "
                        f"{shell_command('job', 'stop', name)}")  # fmt: skip
+    changed = _changed_sizes(account, old[0], sizes)
     fresh = _next_name(name)
     bucket, key = _split(_token_uri(old[0]))
     token_key = f"{key.rstrip('/').removesuffix(f'/{TOKEN}')}/{fresh}/{TOKEN}"
-    asked = resumed_requests(old, fresh, f"s3://{bucket}/{token_key}/")
+    asked = resumed_requests(old, fresh, f"s3://{bucket}/{token_key}/", tags=_tags(account, old[0]), sizes=changed)
     check_requests(asked)
-    _write_token(account, bucket, f"{token_key}/{TOKEN}")
+    _write_token(account, bucket, f"{token_key}/{TOKEN}", old[0].get("OutputDataConfig", {}).get("KmsKeyId", ""))
     return _create(account, asked, say)
+
+
+def _changed_sizes(account: Account, described: dict[str, Any], sizes: Sequence[str]) -> dict[str, str]:
+    """The hyperparameters that these overrides change. The run's refusals come here, before instances are paid for."""
+    if wrong := [override for override in sizes if not override.startswith("scale.workers=")]:
+        raise ConfigError(
+            f"{wrong[0]!r} can't change: a job goes on with its own experiment and instances, but with another number of env "
+            "runners: --set scale.workers=4"
+        )
+    if not sizes:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "config.yaml"
+        bucket, key = _config_key(account, described)
+        _fetch(account, bucket, key, config)
+        resized(Experiment.load(config), sizes)
+    return {key: text for key, text in encode_overrides("", sizes).items() if key != EXPERIMENT}
+
+
+def _config_key(account: Account, described: dict[str, Any]) -> tuple[str, str]:
+    """Bucket and key of the experiment of the job's newest run. Raises `RunError` if it has left none."""
+    place = described.get("CheckpointConfig", {}).get("S3Uri", "")
+    if not place:
+        raise RunError(f"{described['TrainingJobName']} keeps no run; the job that learns does")
+    bucket, prefix = _split(place)
+    objects = _objects(account, bucket, f"{prefix.rstrip('/')}/")
+    newest = max((path for path in objects if path.parts[1:] == (CONFIG,)), default=None)
+    if newest is None:
+        reason = shell_command("job", "follow", described["TrainingJobName"])
+        raise RunError(f"there is no run at {place}; the job ended before it began to train. Its reason: {reason}")
+    return bucket, objects[newest]
+
+
+def _tags(account: Account, described: dict[str, Any]) -> dict[str, str]:
+    """The user's tags of a job. Those that begin with aws: are AWS's, and can't be given."""
+    with aws_errors(f"reading the tags of {described['TrainingJobName']}"):
+        pages = account.sagemaker.get_paginator("list_tags").paginate(ResourceArn=described["TrainingJobArn"])
+        found = {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
+    return {key: value for key, value in found.items() if not key.lower().startswith("aws:")}
 
 
 def stop(account: Account, name: str, say: Say) -> None:
@@ -98,15 +150,9 @@ def download(account: Account, described: dict[str, Any], runs: str | os.PathLik
 
     Raises `RunError` if the job has left no run, and `AWSError`.
     """
-    place = described.get("CheckpointConfig", {}).get("S3Uri", "")
-    if not place:
-        raise RunError(f"{described['TrainingJobName']} keeps no run; the job that learns does")
-    bucket, prefix = _split(place)
-    objects = _objects(account, bucket, f"{prefix.rstrip('/')}/")
-    run = max((path.parts[0] for path in objects if path.parts[1:] == (CONFIG,)), default=None)
-    if run is None:
-        reason = shell_command("job", "follow", described["TrainingJobName"])
-        raise RunError(f"there is no run at {place}; the job ended before it began to train. Its reason: {reason}")
+    bucket, config = _config_key(account, described)
+    prefix, run, _ = config.rsplit("/", 2)
+    objects = _objects(account, bucket, f"{prefix}/")
     with disk_errors(Path(runs)):
         target = Path(runs) / run
         part = target.with_name(f".{run}.part")
@@ -153,9 +199,15 @@ def _create(account: Account, asked: Sequence[dict[str, Any]], say: Say) -> list
     return created
 
 
-def _write_token(account: Account, bucket: str, key: str) -> None:
+def _write_token(account: Account, bucket: str, key: str, kms_key: str) -> None:
     with aws_errors(f"writing the token to s3://{bucket}/{key}"):
-        account.s3.put_object(Bucket=bucket, Key=key, Body=secrets.token_hex(32).encode(), ServerSideEncryption="AES256")
+        account.s3.put_object(Bucket=bucket, Key=key, Body=secrets.token_hex(32).encode(), **_encryption(kms_key))
+
+
+def _encryption(kms_key: str) -> dict[str, str]:
+    if not kms_key:
+        return {"ServerSideEncryption": "AES256"}
+    return {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key}
 
 
 def _token_uri(described: dict[str, Any]) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 from envs.common.errors import MissingDependencyError, ProcsnakeError, pip_install
 
+_LONGEST_SECONDS = 28 * 24 * 3600
+
 
 class RequestError(ProcsnakeError):
     """SageMaker would refuse this request, or it would not do what was asked for."""
@@ -92,6 +94,8 @@ def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
         yield f"two instance groups have the same name: {groups}"
     if "KeepAlivePeriodInSeconds" in resources and ("InstanceGroups" in resources or spot):
         yield "a warm pool (KeepAlivePeriodInSeconds) goes neither with instance groups nor with spot"
+    if (runtime := stopping.get("MaxRuntimeInSeconds", 0)) > _LONGEST_SECONDS:
+        yield f"MaxRuntimeInSeconds is {runtime}; the most is {_LONGEST_SECONDS}, which is 28 days"
     if spot and (wait is None or wait < stopping.get("MaxRuntimeInSeconds", 0)):
         yield f"spot needs MaxWaitTimeInSeconds of at least MaxRuntimeInSeconds, but it is {wait}"
     if not spot and wait is not None:
@@ -100,13 +104,34 @@ def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
         yield "spot without CheckpointConfig would begin from nothing after an interruption"
     if len(request.get("HyperParameters", {})) > 100:
         yield "more than 100 hyperparameters"
+    yield from _channel_faults(request, groups)
+    yield from _tag_faults([tag.get("Key", "") for tag in request.get("Tags", [])])
     # A key of AWS, or of a service that runs are logged to.
     if re.search(r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|(?i:secret_access_key|api_key|password)", json.dumps(request, default=str)):
         yield "there seems to be a secret in it; requests are shown to everyone who may see the job"
 
 
+def _channel_faults(request: Mapping[str, Any], groups: Sequence[str]) -> Iterator[str]:
+    """Groups that some channels name and others don't get nothing of the others."""
+    sources = [given.get("DataSource", {}).get("S3DataSource", {}) for given in request.get("InputDataConfig", [])]
+    named = [source.get("InstanceGroupNames", []) for source in sources]
+    if any(named) and not all(named):
+        yield "either all input channels name their InstanceGroupNames, or none does"
+    if unknown := sorted({name for names in named for name in names} - set(groups)):
+        yield f"input channels are for the instance groups {', '.join(unknown)}, which the job doesn't have"
+
+
+def _tag_faults(keys: Sequence[str]) -> Iterator[str]:
+    if reserved := [key for key in keys if key.lower().startswith("aws:")]:
+        yield f"tag {reserved[0]!r}: names that begin with aws: are AWS's own"
+    if twice := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:
+        yield f"tag {twice[0]!r} is given twice"
+
+
 def _pair_faults(requests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if any("VpcConfig" not in request for request in requests):
         yield "two jobs reach each other only in one VPC; give --subnets and --security-groups, or --stack"
+    if any(request.get("EnableNetworkIsolation") for request in requests):
+        yield "two jobs don't go with --isolate: they find each other by S3; use one job"
     if any(request.get("EnableManagedSpotTraining") for request in requests):
         yield "two jobs don't go with spot: when one is interrupted, the other fails, and nothing starts it again; use one job"

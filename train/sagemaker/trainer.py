@@ -42,6 +42,8 @@ def main() -> int:
             command="procsnake launch",
             # The job's own earlier life wrote it, on another machine; nobody else may write to its bucket.
             trust=True,
+            # A job that resumes another may have another size.
+            sizes=[override for override in task.overrides if override.startswith("scale.")] if run else (),
         )
     except ProcsnakeError as error:
         print(f"procsnake: {error}", file=sys.stderr, flush=True)

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from envs.common.errors import ConfigError
+from train.algorithm_settings import ALGORITHMS
 from train.config import Experiment
 
 
@@ -92,6 +93,21 @@ def _parse_range(key: str, text: str) -> NumberRange:
     return NumberRange(low, high, log=bool(scale), whole=all(end.strip().lstrip("+-").isdigit() for end in ends))
 
 
+def applying(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that a trial takes: if a search tries several algorithms, those of another's section are left out."""
+    chosen = values.get("algorithm")
+    return {key: value for key, value in values.items() if chosen is None or (algorithm_of(key) or chosen) == chosen}
+
+
+def algorithm_of(key: str) -> str | None:
+    """Return the algorithm in whose section a dotted key lies; None if it lies in no algorithm's."""
+    section, dot, _ = key.partition(".")
+    return section if dot and section in ALGORITHMS else None
+
+
 def with_values(experiment: Experiment, values: Mapping[str, Any]) -> Experiment:
-    """Return the experiment with other `values`, given by dotted key. Raises `ConfigError` or `UnknownNameError`."""
-    return experiment.override(f"{key}={json.dumps(value)}" for key, value in values.items())
+    """Return the experiment with those `values`, given by dotted key, that apply to its algorithm (`applying`).
+
+    Raises `ConfigError` or `UnknownNameError`.
+    """
+    return experiment.override(f"{key}={json.dumps(value)}" for key, value in applying(values).items())

@@ -23,7 +23,7 @@ from train.config import Experiment, Tune
 from train.rllib.ray_runtime import num_processes, running_ray
 from train.run import check
 from train.runs.folder import RunError, disk_errors
-from train.tuning.space import Choice, Space, parse_space, with_values
+from train.tuning.space import Choice, Space, algorithm_of, applying, parse_space, with_values
 
 Say = Callable[[str], None]
 
@@ -37,7 +37,7 @@ class Trial:
     run: Path
     """The trial's run folder."""
     values: dict[str, Any]
-    """The values with which it ended, by key."""
+    """The values with which it ended, by key: those of its own algorithm, if the search tried several."""
     score: float
     """The last value of the metric; NaN if the trial failed before there was one."""
     percent_done: int
@@ -73,6 +73,10 @@ def tune(experiment: Experiment, *, runs_dir: str | os.PathLike[str] = "runs", s
     spaces = {key: parse_space(key, text) for key, text in settings.search.items()}
     if not spaces:
         raise ConfigError("nothing to search: give --search KEY=low..high[:log] or KEY=a,b,c, or a section tune.search")
+    if settings.scheduler == "pbt" and "algorithm" in spaces:
+        raise ConfigError(
+            "pbt copies a trial's weights into others, which another algorithm can't use; search with random or asha"
+        )
     base = replace(experiment, tune=Tune())
     for values in _corners(spaces):
         check(with_values(base, values))
@@ -87,10 +91,26 @@ def tune(experiment: Experiment, *, runs_dir: str | os.PathLike[str] = "runs", s
 
 
 def _corners(spaces: Mapping[str, Space]) -> list[dict[str, Any]]:
-    """Each key's extreme values, the other keys at their first: what can't be is found before anything starts."""
+    """Each key's extreme values, the other keys at their first: what can't be is found before anything starts.
+
+    Values of an algorithm's section are tried with that algorithm, if the search is over several.
+    """
     ends = {key: space.values if isinstance(space, Choice) else (space.low, space.high) for key, space in spaces.items()}
     first = {key: values[0] for key, values in ends.items()}
-    return [{**first, key: value} for key, values in ends.items() for value in values]
+    return [{**first, **_algorithm_for(key, ends), key: value} for key, values in ends.items() for value in values]
+
+
+def _algorithm_for(key: str, ends: Mapping[str, Any]) -> dict[str, str]:
+    """The algorithm with which a key is tried, if the search is over several. Raises `ConfigError` if its own isn't one."""
+    needed = algorithm_of(key)
+    if needed is None or "algorithm" not in ends:
+        return {}
+    if needed not in ends["algorithm"]:
+        raise ConfigError(
+            f"search {key} is for {needed}, but the search tries the algorithms {', '.join(map(str, ends['algorithm']))};"
+            f" leave it out, or add {needed} to them"
+        )
+    return {"algorithm": needed}
 
 
 def _search(base: Experiment, settings: Tune, spaces: Mapping[str, Space], folder: Path, say: Say) -> list[Trial]:
@@ -159,7 +179,8 @@ def _teller(settings: Tune, keys: Sequence[str], say: Say) -> Any:
 
         def _tell(self, trial: Any, what: str) -> None:
             self.ended += 1
-            say(f"trial {self.ended} of {settings.trials}: {what}, {_listed({key: trial.config[key] for key in keys})}")
+            values = _listed(applying({key: trial.config[key] for key in keys}))
+            say(f"trial {self.ended} of {settings.trials}: {what}, {values}")
 
     return Teller()
 
@@ -171,7 +192,7 @@ def _trial_of(result: Any, folder: Path, keys: Iterable[str], metric: str) -> Tr
     error = " ".join(str(getattr(result.error, "cause", None) or result.error).split()) if result.error else ""
     return Trial(
         run=Path(metrics.get(RUN, folder)),
-        values={key: (result.config or {}).get(key) for key in keys},
+        values=applying({key: (result.config or {}).get(key) for key in keys}),
         score=float(metrics.get(metric, math.nan)),
         percent_done=int(metrics.get(PERCENT, 0)),
         error=error,
@@ -181,8 +202,9 @@ def _trial_of(result: Any, folder: Path, keys: Iterable[str], metric: str) -> Tr
 def _write_down(folder: Path, base: Experiment, trials: list[Trial], metric: str) -> TuneResult:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([metric, "percent_done", *trials[0].values, "run", "error"])
-    writer.writerows([t.score, t.percent_done, *t.values.values(), t.run.name, t.error] for t in trials)
+    keys = list(dict.fromkeys(key for trial in trials for key in trial.values))
+    writer.writerow([metric, "percent_done", *keys, "run", "error"])
+    writer.writerows([t.score, t.percent_done, *(t.values.get(key) for key in keys), t.run.name, t.error] for t in trials)
     best = with_values(base, trials[0].values).to_dict()
     with disk_errors(folder):
         write_whole(folder / "trials.csv", text.getvalue())

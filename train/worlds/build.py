@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from importlib import import_module
 from typing import Any
 
 import envs
 from envs.api import BatchEnv
 from envs.common.errors import ConfigError
+from envs.common.parts import import_modules
 from train.config import Experiment
 
 _FOR_TRAINING = ("rnd", "augment", "self_play")
@@ -22,7 +21,7 @@ envs.register("curriculum", "train.worlds.curriculum:Curriculum")
 def world_options(experiment: Experiment) -> dict[str, Any]:
     """Return the `env_config` of an experiment: `name`, `imports`, and the world's own options."""
     env = experiment.env
-    return {**env.options, "name": env.name, "imports": list(env.imports)}
+    return {**env.options, "name": env.name, "imports": experiment.modules}
 
 
 def without_training(options: dict[str, Any]) -> dict[str, Any]:
@@ -53,15 +52,6 @@ def make_world(env_config: dict[str, Any]) -> BatchEnv:
     # Novelty is that of the game's own pictures, so it comes first.
     world = world if rnd is None else _make_curious(world, rnd)
     return world if augment is None else _make_augmented(world, augment)
-
-
-def import_modules(names: Iterable[str]) -> None:
-    """Import what registers worlds. Raises `ConfigError` for a module that can't be imported."""
-    for name in names:
-        try:
-            import_module(name)
-        except ImportError as error:
-            raise ConfigError(f"env.imports: the module {name!r} can't be imported: {error}") from error
 
 
 def _make_curious(world: BatchEnv, rnd: dict[str, Any]) -> BatchEnv:

@@ -54,7 +54,7 @@ class Mixture(BatchEnv):
         self.observation_contract, self.views = first.observation_contract, first.views
         if first.action_mask is not None:
             self.action_mask = np.ones((self.num_envs, first.action_mask.shape[1]), np.bool_)
-        ends = np.cumsum([world.num_envs for world in self.worlds])
+        ends = np.cumsum([world.num_envs for world in self.worlds]).tolist()
         self._rows = [slice(end - world.num_envs, end) for end, world in zip(ends, self.worlds, strict=True)]
 
     def restart(self, seed: int | None = None) -> None:

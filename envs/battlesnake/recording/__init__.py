@@ -11,5 +11,16 @@ last line is `{"winnerId", "winnerName", "isDraw"}`; a file without it was cut o
 
 from envs.battlesnake.recording.as_test import to_test
 from envs.battlesnake.recording.files import EXTRAS, UNKNOWN_CAUSE, Recorder, Recording, RecordingError, unfinished
+from envs.battlesnake.recording.replayed import Deviation, deviations
 
-__all__ = ["EXTRAS", "UNKNOWN_CAUSE", "Recorder", "Recording", "RecordingError", "to_test", "unfinished"]
+__all__ = [
+    "EXTRAS",
+    "UNKNOWN_CAUSE",
+    "Deviation",
+    "Recorder",
+    "Recording",
+    "RecordingError",
+    "deviations",
+    "to_test",
+    "unfinished",
+]

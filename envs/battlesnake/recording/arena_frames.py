@@ -51,13 +51,15 @@ def _request(frame: Mapping[str, Any], size: Mapping[str, Any], game: Mapping[st
 
 def _snake(snake: Mapping[str, Any], turn: int) -> Entry:
     death = snake.get("Death") or {}
+    if not death and snake.get("EliminatedCause"):
+        death = {"Cause": snake["EliminatedCause"], "EliminatedBy": snake.get("EliminatedBy") or "", "Turn": turn}
     if death.get("Turn", 0) > turn:
         death = {}
     body = _points(snake["Body"])
     return {
         "id": snake["ID"],
         "name": snake.get("Name", ""),
-        "latency": str(snake.get("Latency", "0")),
+        "latency": str(snake.get("Latency") or "0"),
         "health": int(snake["Health"]),
         "body": body,
         "head": body[0],

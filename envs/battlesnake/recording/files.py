@@ -190,7 +190,7 @@ class Recording:
         Where no decision was recorded, its `move` is read off the next board.
         """
         index = self.turns.index(self.board(turn)["turn"])
-        found = {} if index + 1 == len(self._boards) else _moves_between(*self._boards[index : index + 2])
+        found = {} if index + 1 == len(self._boards) else moves_between(*self._boards[index : index + 2])
         return {**found, **self.requests[index].get(EXTRAS, {}).get("decisions", {})}
 
 
@@ -233,8 +233,8 @@ def _board(request: Mapping[str, Any], seen: dict[str, dict[str, Any]]) -> Board
     }
 
 
-def _moves_between(before: Board, after: Board) -> dict[str, dict[str, Any]]:
-    """The moves that the heads show, for snakes on both boards."""
+def moves_between(before: Board, after: Board) -> dict[str, dict[str, Any]]:
+    """Return the moves that the heads show as {id: {"move": name}}, for snakes that live on `before` and are on both boards."""
     heads = {snake["id"]: snake["body"][0] for snake in after["snakes"]}
     width, height, moves = before["width"], before["height"], {}
     for snake in before["snakes"]:

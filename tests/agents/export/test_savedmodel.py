@@ -11,6 +11,7 @@ import pytest
 if find_spec("tensorflow") is None:
     pytest.skip("the extra [tensorflow] is not installed", allow_module_level=True)
 
+import procsnake
 from agents import bundle, networks
 from agents.card import BundleError
 from agents.export.savedmodel import Parity, compare, export_savedmodel, observations_of, savedmodel_forward
@@ -88,6 +89,20 @@ def test_the_signature_is_what_tensorflow_serving_asks_for(tmp_path):
         "values": [None],
     }
     assert json.loads((tmp_path / "served" / "parity.json").read_text())["holds"] is True
+
+
+def test_the_command_writes_a_model_and_tells_its_parity_as_json(tmp_path, capsys):
+    import tensorflow as tf
+
+    exported(tmp_path / "bundle", WINDOW, "snake-cnn")
+    out = tmp_path / "served"
+    command = ["export", "savedmodel", str(tmp_path / "bundle"), "--out", str(out), "--states", "64", "--json"]
+    assert procsnake.main(command) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"model": str(out / "1"), **json.loads((out / "parity.json").read_text()), "states": 64, "holds": True}
+    assert told["same_action"] == told["clear"] > 32
+    assert 0 <= told["largest_difference"] < 1e-3
+    assert list(tf.saved_model.load(told["model"]).signatures) == ["serving_default"]
 
 
 def test_a_network_that_answers_otherwise_is_found_out(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from agents import make
 from agents.search import AlphaBeta
 from agents.search.alphabeta import MAX_DEPTH
-from agents.search.evaluation import WIN, Weights, judge
+from agents.search.evaluation import CROWD, WIN, Weights, judge
 from agents.search.make_unmake import search_rules
 from agents.search.territory import new_territory, survey
 from envs.battlesnake.rules import step_board
@@ -115,6 +115,27 @@ def test_it_plays_every_ruleset_and_never_takes_certain_death_for_a_choice(rules
         moves = agent.act_batch(state, boards, slots)
         assert safe_moves(state, boards, slots)[np.arange(len(moves)), moves].all()
         assert all((x == y).all() for x, y in zip(before.arrays, state.arrays))
+
+
+def scores(snakes, **options):
+    """What an agent thinks of a few positions, the first two turns ahead."""
+    agent = make("alphabeta", max_depth=2, **options)
+    seen = played_boards(8, num_snakes=snakes)
+    states = [state.select(boards[k : k + 1]) for state, boards, _ in seen for k in range(0, len(boards), snakes)]
+    return [agent.act(state, 0).note["score"] for state in states if state.arrays.num_alive[0] == snakes]
+
+
+def test_weights_for_more_than_two_snakes_are_used_where_a_search_begins_with_more_than_two():
+    usual, other = Weights(), Weights(cell=9, hunger=0)
+    for snakes, takes_them in ((2, False), (4, True)):
+        found = scores(snakes, weights=usual, crowd_weights=other)
+        assert len(found) > 3
+        assert found == scores(snakes, weights=other if takes_them else usual)
+        assert found != scores(snakes, weights=usual if takes_them else other)
+    # Weights that are given count everywhere, in a crowd before its own defaults.
+    assert make("alphabeta", weights={"length": 60}).crowd_weights == Weights(length=60)
+    assert make("alphabeta", weights={"cell": 9}).crowd_weights == CROWD._replace(cell=9)
+    assert make("alphabeta", weights={"cell": 9}, crowd_weights={"cell": 3}).crowd_weights == CROWD._replace(cell=3)
 
 
 def test_under_a_node_budget_it_is_deterministic_however_often_it_looks_at_the_clock():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path, PurePath
 
 import numpy as np
 import pytest
@@ -11,11 +13,25 @@ from agents import make
 from agents.search import AlphaBeta
 from agents.search.evaluation import SURE, Weights, judge
 from agents.search.features import LARGEST, NUM_FEATURES, OWN, SHARED, geometry, write_features
-from agents.search.learned import MOST, UNIT, LearnedEvaluation, LearnedEvaluationError, Phase, correct, new_correction
+from agents.search.learned import (
+    HAND_WRITTEN,
+    LARGEST_SUM,
+    MOST,
+    UNIT,
+    LearnedEvaluation,
+    LearnedEvaluationError,
+    Phase,
+    chosen_evaluation,
+    correct,
+    new_correction,
+    shipped_evaluations,
+)
 from agents.search.territory import new_territory, survey
+from envs.battlesnake.state import ALIVE
 from tests.agents.boards import board, played_boards
 from tests.agents.search.test_features import mirrored, positions
 
+SETUP = Path(__file__).parents[3] / "setup.py"
 NOTHING = {"up_to": None, "mine": {}, "theirs": {}, "shared": {}}
 
 
@@ -55,18 +71,19 @@ def test_the_correction_is_the_sum_of_weights_times_features_of_its_phase():
 
 @pytest.mark.slow
 def test_weights_of_zero_change_neither_moves_nor_scores_nor_nodes():
-    plain, zero = AlphaBeta(nodes=1500), AlphaBeta(nodes=1500, evaluation=constant(0))
+    plain, zero = AlphaBeta(nodes=1500, evaluation=HAND_WRITTEN), AlphaBeta(nodes=1500, evaluation=constant(0))
     compared = 0
     for state, me in positions(width=11, height=11):
         before, after = plain.act(state, me), zero.act(state, me)
-        assert after.note.pop("evaluation") == "learned"
+        assert (before.note.pop("evaluation"), after.note.pop("evaluation")) == (HAND_WRITTEN, "learned")
         assert (before.move, before.value, before.note) == (after.move, after.value, after.note)
         compared += 1
     assert compared > 20
 
 
 def test_points_for_every_position_move_the_score_by_as_many():
-    plain, richer, compared = AlphaBeta(nodes=1500, max_depth=3), AlphaBeta(nodes=1500, max_depth=3, evaluation=constant(7)), 0
+    plain, richer = (AlphaBeta(nodes=1500, max_depth=3, evaluation=one) for one in (HAND_WRITTEN, constant(7)))
+    compared = 0
     for state, me in positions(width=11, height=11):
         before, after = plain.act(state, me), richer.act(state, me)
         # A proven line can lie between evaluated ones, and a draw keeps its score.
@@ -76,14 +93,24 @@ def test_points_for_every_position_move_the_score_by_as_many():
     assert compared > 10
 
 
-@pytest.mark.parametrize("weight", [1 << 20, -(1 << 20)])
-def test_the_largest_weights_neither_overflow_nor_look_like_a_proven_win(weight):
-    assert np.iinfo(np.int64).max > NUM_FEATURES * LARGEST * (1 << 20)
-    largest = LearnedEvaluation(width=11, height=11, phases=(Phase.of(None, [weight] * NUM_FEATURES),))
-    for state, me in list(positions(width=11, height=11))[:10]:
-        points, features = correction(largest, state, me)
-        assert points == int(np.clip(weight * sum(map(int, features)) // UNIT, -MOST, MOST))
-        assert abs(points) + 30 * 128 + 600 * 20 + 8000 < SURE
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("group", ["mine", "theirs", "shared"])
+def test_the_largest_weights_neither_overflow_nor_look_like_a_proven_win(sign, group):
+    assert LARGEST_SUM * LARGEST < 1 << 31
+    groups = {"mine": {}, "theirs": {}, "shared": {}}
+    for name in SHARED if group == "shared" else OWN:
+        one = Phase(up_to=None, **{**groups, group: {name: sign * LARGEST_SUM}})
+        largest = LearnedEvaluation(width=11, height=11, phases=(one,))
+        for state, me in list(positions(width=11, height=11))[:3]:
+            points, features = correction(largest, state, me)
+            assert points == int(np.clip(sum(a * int(b) for a, b in zip(one.weights, features)) // UNIT, -MOST, MOST))
+            assert abs(points) + 30 * 128 + 600 * 20 + 8000 < SURE
+
+
+def test_weights_that_could_overflow_together_are_refused():
+    half = LARGEST_SUM // 2 + 1
+    with pytest.raises(LearnedEvaluationError, match=f"{LARGEST_SUM} is the most"):
+        Phase(up_to=None, mine={"area": half}, theirs={"area": -half}, shared={})
 
 
 @pytest.mark.parametrize("turned", [lambda x, y: (10 - x, y), lambda x, y: (y, x)], ids="xd")
@@ -118,12 +145,12 @@ def test_weights_that_are_opposite_for_the_two_snakes_make_a_correction_that_cha
     ids=str,
 )
 def test_elsewhere_the_hand_written_evaluation_is_used_and_the_note_says_so(settings):
-    plain, learned = AlphaBeta(nodes=300), AlphaBeta(nodes=300, evaluation=random_weights(0))
+    plain, learned = AlphaBeta(nodes=300, evaluation=HAND_WRITTEN), AlphaBeta(nodes=300, evaluation=random_weights(0))
     state, boards, slots = played_boards(2, **settings)[0]
     one = state.select(boards[[0]])
     before, after = plain.act(one, int(slots[0])), learned.act(one, int(slots[0]))
-    assert after.note.pop("evaluation") == "hand-written"
-    assert before.note == after.note
+    assert after.note["evaluation"] == HAND_WRITTEN
+    assert (before.move, before.note) == (after.move, after.note)
 
 
 def test_hazards_are_left_to_the_hand_written_evaluation():
@@ -131,6 +158,32 @@ def test_hazards_are_left_to_the_hand_written_evaluation():
     state = board([(1, 1), (1, 2), (1, 3)], [(9, 9), (9, 8), (9, 7)], **duel)
     assert not random_weights(0).applies_to(state)
     assert AlphaBeta(nodes=300, evaluation=random_weights(0)).act(state, 0).note["evaluation"] == "hand-written"
+
+
+def test_the_last_two_of_four_snakes_are_left_to_the_hand_written_evaluation():
+    states = (s.select(boards[[0]]) for s, boards, _ in played_boards(60, num_snakes=4))
+    state = next(s for s in states if s.arrays.num_alive[0] == 2)
+    me = int(np.flatnonzero(state.arrays.cause[0] == ALIVE)[0])
+    default, plain = AlphaBeta(nodes=300).act(state, me), AlphaBeta(nodes=300, evaluation=HAND_WRITTEN).act(state, me)
+    assert default.note["evaluation"] == HAND_WRITTEN
+    assert (default.move, default.note) == (plain.move, plain.note)
+
+
+@pytest.mark.parametrize("ruleset", ["constrictor", "royale", "wrapped", "solo"])
+def test_other_rules_are_played_by_default_as_with_the_hand_written_evaluation(ruleset):
+    default, plain = AlphaBeta(nodes=300), AlphaBeta(nodes=300, evaluation=HAND_WRITTEN)
+    for state, boards, slots in played_boards(20, num_snakes=1 if ruleset == "solo" else 2, ruleset=ruleset)[::4]:
+        one, me = state.select(boards[[0]]), int(slots[0])
+        before, after = plain.act(one, me), default.act(one, me)
+        assert after.note["evaluation"] == HAND_WRITTEN
+        assert (before.move, before.note) == (after.move, after.note)
+
+
+def test_a_duel_on_11x11_is_played_by_the_learned_evaluation_by_default():
+    state, me = next(positions(width=11, height=11))
+    default, named = AlphaBeta(nodes=300).act(state, me), make("alphabeta?evaluation=duel&nodes=300").act(state, me)
+    assert default.note["evaluation"] == "learned"
+    assert (default.move, default.note) == (named.move, named.note)
 
 
 def test_one_agent_may_see_both_kinds_of_games_in_turn():
@@ -165,7 +218,7 @@ def test_a_file_is_read_as_it_was_written_and_a_player_names_it(tmp_path):
         ({"phases": [NOTHING | {"mine": {"arae": 1}}]}, "Did you mean 'area'"),
         ({"phases": [NOTHING | {"mine": {"area": 1.5}}]}, "area is 1.5"),
         ({"phases": [NOTHING | {"mine": {"area": True}}]}, "area is True"),
-        ({"phases": [NOTHING | {"shared": {"longer": 1 << 21}}]}, "longer is 2097152"),
+        ({"phases": [NOTHING | {"shared": {"longer": 1 << 22}}]}, "longer is 4194304"),
         ({"phases": [NOTHING | {"theirs": [1]}]}, "must be an object"),
         ({"training": 3}, "training must be an object"),
     ],
@@ -187,8 +240,22 @@ def test_what_is_no_such_file_is_refused(tmp_path, content):
 
 
 def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(LearnedEvaluationError, match="can't be read"):
-        LearnedEvaluation.read(tmp_path / "none.json")
+    with pytest.raises(LearnedEvaluationError, match=r"can't be read.*duel or hand-written"):
+        make(f"alphabeta?evaluation={tmp_path}/none.json")
+
+
+def test_what_comes_with_procsnake_is_known_by_name_and_belongs_to_the_installation():
+    assert "duel" in shipped_evaluations()
+    # Setup's call is read, not run: it would be run with the test's arguments.
+    patterns = re.findall(r'"(search/[^"]+)"', SETUP.read_text())
+    for name in shipped_evaluations():
+        learned = chosen_evaluation(name)
+        assert (learned.width, learned.height) == (11, 11)
+        assert any(PurePath(f"search/evaluations/{name}.json").match(pattern) for pattern in patterns)
+    state, me = next(positions(width=11, height=11))
+    named, given = make("alphabeta?evaluation=duel&nodes=400"), AlphaBeta(nodes=400, evaluation=chosen_evaluation("duel"))
+    assert named.act(state, me).note == given.act(state, me).note
+    assert make("alphabeta?evaluation=hand-written&nodes=400").act(state, me).note["evaluation"] == HAND_WRITTEN
 
 
 def test_all_names_are_different():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agents.search.alphabeta import AlphaBeta
-from agents.search.evaluation import SURE
+from agents.search.evaluation import SURE, Weights
 from agents.sprt.openings import BookError, opening, openings, read_book, write_book
 from agents.sprt.settings import Opening
 from envs.battlesnake.games import play_turn, start_games
@@ -46,6 +46,20 @@ def test_the_search_throws_out_what_is_lost(monkeypatch):
     filtered = [opening(test, block) for block in range(20)]
     monkeypatch.setattr("agents.sprt.openings._is_lost_for_someone", lambda state: False)
     assert filtered != [opening(test, block) for block in range(20)]
+
+
+def test_the_search_has_the_same_weights_whatever_alphabetas_defaults_become(monkeypatch):
+    made = []
+
+    class Noted(AlphaBeta):
+        def __init__(self, **options):
+            super().__init__(**options)
+            made.append(self)
+
+    monkeypatch.setattr("agents.search.evaluation.CROWD", Weights(length=600))
+    monkeypatch.setattr("agents.sprt.openings.AlphaBeta", Noted)
+    opening(small(seats=4), 0)
+    assert {(one.weights, one.crowd_weights, one.learned) for one in made} == {(Weights(), Weights(), None)}
 
 
 def test_too_many_random_turns_are_said(monkeypatch):

@@ -57,6 +57,34 @@ def test_sides_are_played_in_pairs_from_one_start_with_seats_swapped(tmp_path):
         assert (first.moves[:4] == second.moves[:4]).all()
 
 
+def test_among_four_the_sides_sit_by_turns(tmp_path):
+    tuning = small(pairs=1, seats=4)
+    play(tuning, tmp_path / "t.db")
+    with Store(tmp_path / "t.db", Tuning) as store:
+        first, second = store.games()
+        assert store.load() == tuning
+    assert [seat.player for seat in first.seats] == [0, 1, 0, 1]
+    assert [seat.player for seat in second.seats] == [1, 0, 1, 0]
+    assert first.seed == second.seed
+    assert (first.moves[:4] == second.moves[:4]).all()
+
+
+def test_among_four_a_shared_win_counts_by_its_shares():
+    tuning = small(batch=1, pairs=3, seats=4)
+    progress = TuningProgress(tuning)
+    # Of the three pairs, plus wins one with either of its snakes, one is shared by one snake of each side, and in one two
+    # snakes of plus and one of minus come first: 2 shares of 3, of which a third more is won than lost.
+    won = [game((0, 1), (1, 2), (0, 2), (1, 2), round_=0, number=0), game((1, 2), (0, 2), (1, 2), (0, 1), round_=0, number=1)]
+    level = [game((0, 1), (1, 1), (0, 3), (1, 3), round_=1, number=n) for n in range(2)]
+    shared = [game((0, 1), (1, 1), (0, 1), (1, 4), round_=2, number=n) for n in range(2)]
+    progress.add([*won, *level, *shared])
+    spsa, path = progress.spsa, progress.path
+    assert path[1] == pytest.approx(spsa.step(path[0], 1, 2))
+    assert (path[2] == path[1]).all()
+    assert path[3] == pytest.approx(spsa.step(path[2], 3, 2 / 3))
+    assert (path[3] != path[2]).any()
+
+
 def test_the_sides_that_play_are_those_of_the_pair(tmp_path, monkeypatch):
     met = []
 
@@ -133,7 +161,7 @@ def test_a_store_keeps_one_tuning(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"), [({"seats": 4}, "by duels"), ({"pairs": 0}, "pairs is 0"), ({"nodes": 5, "cpu_ms": 5.0}, "one way")]
+    ("wrong", "told"), [({"seats": 3}, "2 or 4 snakes"), ({"pairs": 0}, "pairs is 0"), ({"nodes": 5, "cpu_ms": 5.0}, "one way")]
 )
 def test_what_cannot_be_played_is_refused(wrong, told):
     with pytest.raises(ConfigError, match=told):

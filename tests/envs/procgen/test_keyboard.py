@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import gym3.interactive
 import numpy as np
 import pytest
 from PIL import ImageGrab
@@ -20,6 +19,8 @@ import procsnake
 from envs.common.errors import MissingDependencyError
 from envs.procgen import keyboard
 from envs.procgen.vector_env import ProcgenVectorEnv
+
+gym3_interactive = pytest.importorskip("gym3.interactive", reason="gym3 has no wheel for this Python, as Procgen has none")
 
 FRAMES = 20
 ROOT = Path(__file__).parents[3]
@@ -62,7 +63,7 @@ class Screen:
 def test_keys_play_the_game_that_is_drawn(
     held: set[str], action: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(gym3.interactive, "Renderer", Screen)
+    monkeypatch.setattr(gym3_interactive, "Renderer", Screen)
     monkeypatch.setattr(Screen, "held", held, raising=False)
     monkeypatch.setattr(Screen, "pictures", [], raising=False)
     assert procsnake.main(["play", "procgen/starpilot", "--human", "--levels", "train:200", "--seed", "3"]) == 0

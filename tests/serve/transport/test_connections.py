@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import logging
@@ -20,6 +21,7 @@ from serve.arena import REPLY, create_app
 from serve.server import running
 from serve.transport import connections, front
 from serve.transport.connections import Connections
+from serve.transport.request_body import MAX_OTHER_BYTES
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request
 
@@ -272,3 +274,18 @@ def test_an_answer_that_is_claimed_in_time_is_the_threads():
 
     with running(app) as url, ThreadPoolExecutor(4) as pool:
         assert set(pool.map(lambda _: ask(url, "/"), range(8))) == {(200, b"in time")}
+
+
+@pytest.mark.parametrize(("size", "is_taken"), [(1 << 10, True), (MAX_OTHER_BYTES, True), (1 << 20, False)])
+def test_strangers_large_bodies_leave_room_for_moves(size, is_taken):
+    """When half of the room is held, nothing that is larger than any game without stacked hazards is read."""
+    made = front.Front(create_app(agents.make("flood")))
+    made._held = front.MAX_HELD_BYTES // 2
+
+    async def receive():
+        return {"type": "http.request", "body": b"x" * size, "more_body": False}
+
+    try:
+        assert asyncio.run(made._read(bytearray(), receive)) == (size if is_taken else -1)
+    finally:
+        made.close()

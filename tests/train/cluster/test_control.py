@@ -147,3 +147,15 @@ def test_a_worker_notices_that_the_head_is_gone(said, call):
         link = call(server)
     until(lambda: link.broken)
     assert link.ending is None
+
+
+def test_a_machine_that_can_tell_why_it_leaves_is_named_with_its_reason(server, call):
+    link = call(server)
+    link.joined()
+    server.wait(["algo-2"], 0, 10, never())
+    link.failed("Ray's raylet died\nEND 0 " + "×" * 1000)
+    link.close()
+    until(server.lost)
+    (lost,) = server.lost()
+    assert lost.startswith("algo-2 (Ray's raylet died END 0 ???")
+    assert len(lost) < 512

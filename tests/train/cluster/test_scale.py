@@ -17,7 +17,8 @@ PUBLISHED = {
     "ml.c4.8xlarge": (36, 0),
     "ml.m4.10xlarge": (40, 0), "ml.g4dn.xlarge": (4, 1), "ml.g4dn.12xlarge": (48, 4), "ml.g5.16xlarge": (64, 1),
     "ml.g5.48xlarge": (192, 8), "ml.p3.2xlarge": (8, 1), "ml.p3.16xlarge": (64, 8), "ml.p2.8xlarge": (32, 8),
-    "ml.p4d.24xlarge": (96, 8), "ml.p5.48xlarge": (192, 8),
+    "ml.p4d.24xlarge": (96, 8), "ml.p5.48xlarge": (192, 8), "ml.p5.4xlarge": (16, 1), "ml.g7e.8xlarge": (32, 1),
+    "ml.g7e.12xlarge": (48, 2), "ml.p6-b200.48xlarge": (192, 8),
 }  # fmt: skip
 
 
@@ -34,7 +35,7 @@ def test_every_instance_that_sagemaker_offers_and_we_know_has_a_size():
         try:
             assert vcpus(instance) >= 2
             known += 1
-        except UnknownNameError:
+        except (ConfigError, UnknownNameError):
             pass
     assert known > 100
     assert set(PUBLISHED) <= set(offered)
@@ -50,12 +51,14 @@ def load(name: str, instances: str, *overrides: str) -> Experiment:
         ("ml.c5.4xlarge", 16 - 1, 0, 0),
         ("ml.p3.2xlarge", 8 - 1, 0, 1),
         ("3*ml.c5.4xlarge", 3 * 16 - 1, 0, 0),
+        ("ml.g5.12xlarge", 48 - 4, 4, 1),
+        ("2*ml.g5.12xlarge", 2 * 48 - 4, 4, 1),
         ("ml.g5.2xlarge + 2*ml.c5.9xlarge", 2 * 36, 0, 1),
         ("ml.g5.12xlarge+ml.c5.9xlarge", 36, 4, 1),
         ("2*ml.c5.xlarge+ml.c5.9xlarge", 36, 2, 0),
     ],
 )
-def test_workers_are_the_processors_but_the_one_that_learns(instances, workers, learners, gpus_each):
+def test_workers_are_the_processors_but_those_that_learn(instances, workers, learners, gpus_each):
     after = sized(load("battlesnake-apex", instances))
     assert (after.num_env_runners, after.num_learners, after.num_gpus_per_learner) == (workers, learners, gpus_each)
 
@@ -115,6 +118,7 @@ def test_short_forms_mean_what_they_say():
         ("scale.kind=singel", "Did you mean 'single'"),
         ("scale={instance: ml.c5.xlarge}", "one of heterogeneous, homogeneous, local, single"),
         ("scale={kind: single, instance: ml.c55.xlarge}", "Did you mean"),
+        ("scale={kind: single, instance: ml.trn1.2xlarge}", "Trainium"),
         ("scale={kind: single, instance: big}", "no SageMaker instance type"),
         ("scale={kind: homogeneous, instance: ml.c5.xlarge, count: 0}", "scale.count is 0"),
         ("scale={kind: single, instance: ml.c5.xlarge, count: 2}", "unknown key 'scale.count'"),
@@ -127,7 +131,15 @@ def test_mistakes_in_a_scale_are_named(override, message):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "c5.xlarge", "0*ml.c5.xlarge", "ml.c5.xlarge+ml.c5.xlarge+ml.c5.xlarge", "two ml.c5.xlarge"]
+    "text",
+    [
+        "",
+        "c5.xlarge",
+        "0*ml.c5.xlarge",
+        "ml.c5.xlarge+ml.c5.xlarge+ml.c5.xlarge",
+        "two ml.c5.xlarge",
+        "9" * 5000 + "*ml.c5.xlarge",
+    ],
 )
 def test_other_short_forms_are_refused(text):
     with pytest.raises(ConfigError):

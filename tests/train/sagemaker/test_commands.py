@@ -19,10 +19,13 @@ from tests.command_line import run
 from train.cluster.sizes import sized
 from train.config import Experiment
 from train.runs.folder import RunFolder
+from train.runs.resizing import resized
 from train.sagemaker.hyperparameters import Task
 
 REGION, BUCKET = "eu-west-1", "snakes"
-PLACES = ("--region", REGION, "--role", "arn:aws:iam::123456789012:role/R", "--image", "i:1", "--bucket", BUCKET)
+IMAGE = f"123456789012.dkr.ecr.{REGION}.amazonaws.com/procsnake"
+PLACES = ("--region", REGION, "--role", "arn:aws:iam::123456789012:role/R", "--image", f"{IMAGE}:1", "--bucket", BUCKET)
+SINGLE = ("launch", "battlesnake-ppo", "--instances", "ml.c5.4xlarge", *PLACES)
 NETWORK = ("--subnets", "subnet-1", "--security-groups", "sg-1")
 DESCRIPTIONS = botocore.loaders.create_loader()
 RUN = "battlesnake-ppo-20261121-120000"
@@ -136,6 +139,25 @@ def test_printing_and_trying_send_nothing(aws, capsys):
     assert (aws, keys()) == ([], [])
 
 
+def test_a_limit_of_money_becomes_the_stopping_condition_and_waste_is_told_before_it_is_paid_for(aws, capsys):
+    code, out, _ = run(capsys, *SINGLE, "--price", "ml.c5.4xlarge=0.5", "--max-cost", "2", "--no-follow")
+    assert (code, aws[0]["StoppingCondition"]) == (0, {"MaxRuntimeInSeconds": 4 * 3600})
+    assert out.index("warning: 15 env runners play") < out.index("created ")
+
+
+def test_the_explanation_tells_time_money_and_quotas(aws, capsys):
+    arguments = (*SINGLE, "--explain", "--spot", "--minutes", "30", "--price", "ml.c5.4xlarge=0.5", "--max-hours", "2")
+    code, out, _ = run(capsys, *arguments)
+    assert (code, aws) == (0, [])
+    assert "about 30 minutes of training: the experiment's budget.max_minutes" in out
+    assert "about $0.25 for the training; $1.00 at most, if it runs until it is stopped after 2 hours" in out
+    assert "1 × 'ml.c5.4xlarge for spot training job usage'" in out
+    told = json.loads(run(capsys, *arguments, "--json")[1])
+    assert (told["estimate"]["cost"], told["num_env_runners"]) == (0.25, 15)
+    assert told["estimate"]["quotas"] == {"ml.c5.4xlarge for spot training job usage": 1}
+    assert "15 env runners" in told["warnings"][0]
+
+
 def test_what_is_printed_is_what_is_sent(aws, capsys):
     arguments = ("launch", "battlesnake-apex", "--instances", "ml.g5.2xlarge+2*ml.c5.9xlarge", "--two-jobs", *PLACES, *NETWORK)
     printed = json.loads(run(capsys, *arguments, "--print-request")[1])
@@ -170,13 +192,56 @@ def test_a_job_is_resumed_listed_and_downloaded(aws, capsys, tmp_path):
     assert (code, out) == (0, f"run: {tmp_path / 'runs' / RUN}\n")
 
 
+SECURE = (
+    "--encrypt", "--isolate", "--retries", "3", "--kms-key", "alias/snakes", "--env", "PROCSNAKE_JOIN_SECONDS=60",
+    "--tag", "team=snakes",
+)  # fmt: skip
+
+
+def test_a_resumed_job_keeps_its_key_and_the_users_tags(aws, capsys, tmp_path):
+    assert run(capsys, *SINGLE, *SECURE, "--no-follow")[0] == 0
+    name, there = aws[0]["TrainingJobName"], boto3.client("s3", REGION)
+    assert {there.head_object(Bucket=BUCKET, Key=key).get("SSEKMSKeyId") for key in keys() if "/checkpoints/" not in key} == {
+        "alias/snakes"
+    }
+    code, *_ = run(capsys, "job", "resume", name, "--region", REGION, "--runs", str(tmp_path), "--poll-seconds", "0")
+    assert (code, {"Key": "team", "Value": "snakes"} in aws[1]["Tags"]) == (0, True)
+    assert aws[1]["OutputDataConfig"] == aws[0]["OutputDataConfig"]
+    assert aws[1]["OutputDataConfig"]["KmsKeyId"] == "alias/snakes"
+
+
+def test_a_job_goes_on_with_another_number_of_env_runners_and_with_nothing_else(aws, capsys, tmp_path):
+    assert run(capsys, *SINGLE, "--no-follow")[0] == 0
+    name, rest = aws[0]["TrainingJobName"], ("--region", REGION, "--runs", str(tmp_path), "--poll-seconds", "0")
+    there = sized(Experiment.load("battlesnake-ppo", ["scale={kind: single, instance: ml.c5.4xlarge}"]))
+    config = RunFolder.set_up(tmp_path / "newest", there, {}).path / "config.yaml"
+    key = f"procsnake/{name}/checkpoints/battlesnake-ppo-20991231-235959/config.yaml"
+    boto3.client("s3", REGION).upload_file(str(config), BUCKET, key)
+    for override, reason in (
+        ("seed=2", "'seed=2' can't change: a job goes on with its own experiment and instances"),
+        ("scale.instance=ml.c5.xlarge", "own experiment and instances"),
+        ("scale.workers=0", "scale.workers is 0; it must be at least 1"),
+        ("scale.workers=100", "100 env runners a batch would have 25,600 game steps"),
+    ):
+        code, _, error = run(capsys, "job", "resume", name, "--set", override, *rest)
+        assert (code, reason in error, len(aws)) == (2, True, 1), error
+    assert run(capsys, "job", "stop", name, "--set", "scale.workers=4", "--region", REGION)[0] == 2
+    assert run(capsys, "job", "resume", name, "--set", "scale.workers=4", *rest)[0] == 0
+    assert aws[1]["HyperParameters"] == {**aws[0]["HyperParameters"], "scale.workers": "4"}
+    # What the machine that leads makes of it.
+    task = Task.from_hyperparameters(aws[1]["HyperParameters"])
+    sizes = [override for override in task.overrides if override.startswith("scale.")]
+    assert sized(resized(there, sizes)).num_env_runners == 4
+
+
 def test_places_come_from_the_stack(aws, capsys):
     stack = {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "of-the-stack"}}},
         "Outputs": {
             "Bucket": {"Value": {"Ref": "Bucket"}}, "TrainingRole": {"Value": "arn:aws:iam::123456789012:role/Stack"},
-            "Image": {"Value": "stack:latest"}, "Subnets": {"Value": "subnet-1,subnet-2"}, "SecurityGroups": {"Value": "sg-1"},
+            "Image": {"Value": f"{IMAGE}:latest"},
+            "Subnets": {"Value": "subnet-1,subnet-2"}, "SecurityGroups": {"Value": "sg-1"},
         },
     }  # fmt: skip
     boto3.client("cloudformation", REGION).create_stack(StackName="snakes", TemplateBody=json.dumps(stack))
@@ -193,7 +258,7 @@ def test_places_come_from_the_stack(aws, capsys):
     )
     request = json.loads(run(capsys, *arguments)[1])
     assert request["RoleArn"].endswith("role/Stack")
-    assert request["AlgorithmSpecification"]["TrainingImage"] == "stack:latest"
+    assert request["AlgorithmSpecification"]["TrainingImage"] == f"{IMAGE}:latest"
     assert request["VpcConfig"] == {"Subnets": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-1"]}
     assert request["OutputDataConfig"]["S3OutputPath"].startswith("s3://of-the-stack/")
 
@@ -214,6 +279,38 @@ def test_places_come_from_the_stack(aws, capsys):
         (("launch", "battlesnake-ppo", "--instances", "ml.g5.xlarge+ml.c5.xlarge", "--two-jobs", *PLACES), "only in one VPC"),
         (("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--tag", "x", *PLACES), "KEY=VALUE"),
         (("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--price", "x", *PLACES), "INSTANCE=DOLLARS"),
+        ((*SINGLE, "--tag", "a=1", "--tag", "a=2"), "tag 'a' is given twice"),
+        ((*SINGLE, "--tag", "aws:a=1"), "AWS's own"),
+        ((*SINGLE, "--env", "x"), "variable 'x' is not of the form KEY=VALUE"),
+        ((*SINGLE, "--env", "1x=2"), "of the form [a-zA-Z_]"),
+        ((*SINGLE, "--env", "WANDB_API_KEY=2"), "a secret"),
+        ((*SINGLE, "--retries", "31"), "at most 30"),
+        ((*SINGLE, "--kms-key", "not a key"), "KmsKeyId is 'not a key'"),
+        ((*SINGLE, "--bucket", "s3://snakes"), "no name of a bucket"),
+        ((*SINGLE, "--image", "procsnake:latest"), "is not in ECR"),
+        ((*SINGLE, "--image", IMAGE.replace(REGION, "us-east-1")), "is in us-east-1, but the job runs in eu-west-1"),
+        (
+            (
+                "launch",
+                "battlesnake-ppo",
+                "--instances",
+                "ml.g5.xlarge+ml.c5.xlarge",
+                "--two-jobs",
+                "--isolate",
+                *PLACES,
+                *NETWORK,
+            ),
+            "find each other by S3",
+        ),
+        ((*SINGLE, "--max-hours", "nan"), "nan is no number"),
+        ((*SINGLE, "--max-hours", "-1"), "-1 is no number"),
+        ((*SINGLE, "--max-hours", "0"), "0 is not greater than 0"),
+        ((*SINGLE, "--max-hours", "700"), "the most is 2419200, which is 28 days"),
+        ((*SINGLE, "--max-wait-hours", "inf"), "inf is no number"),
+        ((*SINGLE, "--max-cost", "5"), "add --price ml.c5.4xlarge=DOLLARS"),
+        ((*SINGLE, "--max-cost", "0.01", "--price", "ml.c5.4xlarge=0.5"), "raise --max-cost"),
+        ((*SINGLE, "--price", "ml.c5.4xlarge=nan"), "no amount of money"),
+        (("job", "follow", "procsnake-none", "--region", REGION, "--poll-seconds", "nan"), "nan is no number"),
         (
             ("launch", "battlesnake-ppo", "--instances", "ml.c5.xlarge", "--set", "ppo.gama=1", *PLACES),
             "Did you mean 'ppo.gamma'",

@@ -49,7 +49,20 @@ def test_a_job_that_has_not_been_billed_has_no_line():
     assert bill_lines([{"TrainingJobName": "x", "ResourceConfig": {}}], {}) == []
 
 
-@pytest.mark.parametrize("text", ["ml.c5.xlarge", "ml.c5.xlarge=cheap", "=", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ml.c5.xlarge",
+        "ml.c5.xlarge=cheap",
+        "=",
+        "",
+        "ml.c5.xlarge=nan",
+        "ml.c5.xlarge=inf",
+        "ml.c5.xlarge=-1",
+        "ml.c5.xlarge=0",
+        "c5.xlarge=1",
+    ],
+)
 def test_other_forms_of_a_price_are_refused(text):
     with pytest.raises(ConfigError):
         parse_prices([text])

@@ -105,6 +105,51 @@ def test_a_resumed_job_is_the_old_one_with_another_name_and_token(kind):
         ]  # fmt: skip
 
 
+SECURE = {
+    "environment": {"PROCSNAKE_JOIN_SECONDS": "60"}, "encrypt": True, "isolate": True, "retries": 3,
+    "kms_key": "arn:aws:kms:eu-west-1:123456789012:key/1", "tags": {"team": "snakes"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", [SINGLE, Heterogeneous(**TWO_KINDS)])
+def test_what_protects_a_job_is_asked_for_and_kept_when_it_resumes(scale):
+    asked = requests(job(scale, **SECURE))
+    check_requests(asked)
+    (one,) = asked
+    assert one["Environment"] == {"PROCSNAKE_JOIN_SECONDS": "60"}
+    assert one["RetryStrategy"] == {"MaximumRetryAttempts": 3}
+    assert one["EnableInterContainerTrafficEncryption"] is one["EnableNetworkIsolation"] is True
+    assert one["OutputDataConfig"]["KmsKeyId"] == SECURE["kms_key"]
+    # An instance with a disk of its own takes no key for it.
+    assert ("VolumeKmsKeyId" in one["ResourceConfig"]) == (scale is SINGLE)
+    (resumed,) = resumed_requests(asked, "r2", "s3://b/r2/token/", tags=SECURE["tags"], sizes={"scale.workers": "4"})
+    check_requests([resumed])
+    assert {"Key": "team", "Value": "snakes"} in resumed["Tags"]
+    assert resumed["HyperParameters"] == {**one["HyperParameters"], "scale.workers": "4"}
+    changed = {key for key in one if one[key] != resumed[key]}
+    assert changed == {"TrainingJobName", "HyperParameters", "InputDataConfig", "Tags"}
+
+
+def test_by_default_none_of_that_is_asked_for():
+    assert not requests(JOBS["single"])[0].keys() & {
+        "Environment", "RetryStrategy", "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation"
+    }  # fmt: skip
+
+
+def test_either_all_channels_are_for_some_groups_or_none_is():
+    (request,) = requests(JOBS["groups"])
+    first, second = (channel["DataSource"]["S3DataSource"] for channel in request["InputDataConfig"])
+    first["InstanceGroupNames"] = ["learner"]
+    with pytest.raises(RequestError, match="either all input channels name their InstanceGroupNames, or none does"):
+        check_requests([request])
+    second["InstanceGroupNames"] = ["learner", "player"]
+    with pytest.raises(RequestError, match="instance groups player, which the job doesn't have"):
+        check_requests([request])
+    second["InstanceGroupNames"] = ["learner", "rollout"]
+    check_requests([request])
+
+
 def test_nothing_secret_can_be_put_into_a_job():
-    assert not {field.name for field in dataclasses.fields(JOBS["single"])} & {"token", "secret", "environment"}
-    assert "Environment" not in requests(JOBS["single"])[0]
+    assert not {field.name for field in dataclasses.fields(JOBS["single"])} & {"token", "secret"}
+    with pytest.raises(RequestError, match="a secret"):
+        check_requests(requests(job(SINGLE, environment={"WANDB_API_KEY": "1"})))

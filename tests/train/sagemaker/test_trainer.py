@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+
+import pytest
+
 from tests.train.experiments import toy
 from train.runs.folder import RunFolder
 from train.runs.manifest import flaw
+from train.sagemaker import trainer
 from train.sagemaker.container import Container
 from train.sagemaker.trainer import found_run
 
@@ -53,3 +59,31 @@ def test_the_end_of_a_long_reason_is_kept_whole_letters_only(tmp_path):
     written = (tmp_path / "output" / "failure").read_text()
     assert len(written.encode()) <= 1024
     assert written.endswith("the cause")
+
+
+def test_a_full_disk_is_told_in_the_log_where_the_reason_has_no_room(tmp_path, capsys):
+    (tmp_path / "output").mkdir()
+    # A file to which nothing can be written, because there is never any room.
+    (tmp_path / "output" / "failure").symlink_to("/dev/full")
+    Container(tmp_path).fail("the cause")
+    assert "No space left on device" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("has_run", "sizes"), [(True, ["scale.workers=4"]), (False, ())])
+def test_a_run_that_goes_on_takes_the_size_that_its_job_has_now(tmp_path, monkeypatch, has_run, sizes):
+    config = tmp_path / "input" / "config"
+    config.mkdir(parents=True)
+    instance = {"experiment": "battlesnake-ppo", "scale.kind": "single", "scale.instance": "ml.c5.4xlarge"}
+    (config / "hyperparameters.json").write_text(json.dumps({**instance, "scale.workers": "4", "seed": "3"}))
+    if has_run:
+        RunFolder.set_up(tmp_path / "checkpoints" / "identity-20261121-000000", toy("identity"), {})
+    asked = []
+    monkeypatch.setenv("SM_BASE_DIR", str(tmp_path))
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    done = SimpleNamespace(bundle=None, finished=True)
+    monkeypatch.setattr(trainer, "train", lambda experiment, **options: asked.append((experiment, options)) or done)
+    assert trainer.main() == 0
+    ((experiment, options),) = asked
+    assert (experiment is None) == has_run
+    assert [override for override in options["sizes"] if "workers" in override] == list(sizes)
+    assert not [override for override in options["sizes"] if "seed" in override]

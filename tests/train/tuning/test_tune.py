@@ -10,7 +10,7 @@ from tests.train.experiments import toy
 from train.config import Experiment
 from train.run import train
 from train.runs.folder import RunFolder
-from train.tuning.space import Choice, NumberRange, parse_space
+from train.tuning.space import Choice, NumberRange, parse_space, with_values
 from train.tuning.tune import table, tune
 
 
@@ -58,12 +58,37 @@ def test_values_that_were_carried_outside_come_back():
         ("ppo.gamma=0.5..1.5", ConfigError, "ppo.gamma is 1.5"),
         ("network.name=mlp,mpl", UnknownNameError, "Did you mean 'mlp'"),
         ("no-equals", ConfigError, "no-equals"),
+        ("dqn.gamma=0.5..0.9", ConfigError, "dqn.gamma.* is for dqn, but the experiment's algorithm is ppo"),
     ],
 )
 def test_a_search_that_can_not_be_is_refused_before_anything_starts(tmp_path, search, error, message):
     with pytest.raises(error, match=message):
         tune(toy("identity").search([search]), runs_dir=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+TWO_ALGORITHMS = ["algorithm=ppo,dqn", "ppo.gamma=0.8..0.9", "dqn.gamma=0.5..0.6"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [("dqn.gamma=0.5..1.5", "dqn.gamma is 1.5"), ("apex.gamma=0.5..0.6", "apex, but the search tries the algorithms ppo, dqn")],
+)
+def test_a_search_over_algorithms_checks_each_ones_values_with_it(tmp_path, change, message):
+    with pytest.raises(ConfigError, match=message):
+        tune(toy("identity").search([*TWO_ALGORITHMS, change]), runs_dir=tmp_path)
+
+
+def test_population_based_training_takes_one_algorithm(tmp_path):
+    with pytest.raises(ConfigError, match="pbt copies a trial's weights"):
+        tune(toy("identity").override(["tune.scheduler=pbt"]).search(TWO_ALGORITHMS), runs_dir=tmp_path)
+
+
+def test_values_apply_to_trials_of_their_algorithm_only():
+    values = {"algorithm": "dqn", "ppo.gamma": 0.8, "dqn.gamma": 0.5, "seed": 3}
+    made = with_values(toy("identity"), values)
+    assert (made.algorithm, made.settings.gamma, made.seed) == ("dqn", 0.5, 3)
+    assert with_values(toy("identity"), {**values, "algorithm": "ppo"}).settings.gamma == 0.8
 
 
 def test_nothing_to_search_is_said():
@@ -99,6 +124,21 @@ def test_trials_are_runs_and_the_best_experiment_is_written_down(one_ray, tmp_pa
     with open(result.path / "trials.csv") as file:
         assert [row["ppo.learning_rate"] for row in csv.DictReader(file)] == [str(rate) for rate in rates]
     assert table(result, "episode_return_mean").count("\n") == 4
+
+
+@pytest.mark.long
+def test_each_algorithm_gets_its_own_values(one_ray, tmp_path):
+    result, said = searched(tmp_path, "tune.trials=4", "seed=1", search=TWO_ALGORITHMS, steps=2048)
+    assert {trial.values["algorithm"] for trial in result.trials} == {"ppo", "dqn"}
+    for trial in result.trials:
+        own = trial.values["algorithm"]
+        assert set(trial.values) == {"algorithm", f"{own}.gamma"}
+        settings = RunFolder.open(trial.run)[1].settings
+        assert (settings.algorithm, settings.gamma) == (own, trial.values[f"{own}.gamma"])
+    with open(result.path / "trials.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert all(bool(row[f"{name}.gamma"]) == (row["algorithm"] == name) for row in rows for name in ("ppo", "dqn"))
+    assert len(said) == 4
 
 
 @pytest.mark.long

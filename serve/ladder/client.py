@@ -1,0 +1,210 @@
+"""`ArenaClient`: Arena's API, one method per call, with the manners that a client owes it.
+
+One request is under way at a time, each has a time limit, and a refusal is an exception of its own kind. Source: facts about
+Arena's public API, read in its source at commit 7d33768; not tried live.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from agents.card import library_versions
+from agents.evaluation.connection import CALL_ERRORS, Answer, Connection, in_words
+from envs.common.bounded import parse_json
+from envs.common.printable import printable
+from serve.ladder.errors import (
+    BY_STATUS,
+    ArenaDownError,
+    ArenaError,
+    ArenaUnreachableError,
+    StrangeAnswerError,
+    TooManyRequestsError,
+)
+from serve.ladder.records import GameRow, Ladder, Snake, Standing, listed, mapping
+
+TIMEOUT_S, PATIENCE_S = 20.0, 900.0
+MAX_ANSWER_BYTES, PAGE = 64 << 20, 100
+_RETRIES, _FIRST_PAUSE_S, _BUSY_PAUSE_S = 3, 1.0, 30.0
+_MAX_STATUS_IDS, _MAX_SHOWN, _MAX_DIGITS = 500, 200, 9
+_OK, _REDIRECTED, _FAILED, _BUSY = 200, 300, 500, 429
+
+
+class ArenaClient:
+    """The API of the Arena at `arena` (without `/api`), for the account of `token`. Use it as a context manager.
+
+    A request that got status 429 is sent again after the time in `Retry-After`, if that is at most `patience_s` seconds in
+    all. A reading request that got a status of 500 or more is sent up to three times more; a writing one isn't, because Arena
+    may have done it. `tell` is called with a line for people before each pause, and `sleep` makes it.
+
+    Every method raises an `ArenaError`: `ArenaUnreachableError`, `ArenaDownError`, `StrangeAnswerError`, or what `BY_STATUS`
+    has for the status.
+    """
+
+    def __init__(
+        self,
+        arena: str,
+        token: str = "",
+        *,
+        patience_s: float = PATIENCE_S,
+        tell: Callable[[str], None] = lambda line: None,
+        sleep: Callable[[float], None] | None = None,
+    ) -> None:
+        version = library_versions().get("procsnake", "unknown")
+        headers = {"User-Agent": f"procsnake/{version}", "Accept": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        self.arena, self._patience_s, self._tell, self._sleep = arena, patience_s, tell, sleep or time.sleep
+        self._connection = Connection(f"{arena}/api", headers=headers, max_answer_bytes=MAX_ANSWER_BYTES)
+
+    def __enter__(self) -> ArenaClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def snakes(self) -> list[Snake]:
+        """Return the account's snakes, by name."""
+        return [Snake.of(told) for told in listed(self._ask("GET", "snakes"), "snakes")]
+
+    def create_snake(self, *, name: str, url: str, is_public: bool) -> Snake:
+        """Register a snake. Raises `NameTakenError` if the account has one of this name."""
+        return Snake.of(self._ask("POST", "snakes", {"name": name, "url": url, "is_public": is_public}))
+
+    def update_snake(self, snake_id: str, **changes: str | bool) -> Snake:
+        """Change any of a snake's `name`, `url` and `is_public`."""
+        return Snake.of(self._ask("PUT", f"snakes/{_part(snake_id)}", changes))
+
+    def ladders(self) -> list[Ladder]:
+        """Return all leaderboards."""
+        return [Ladder.of(told) for told in listed(self._ask("GET", "leaderboards"), "leaderboards")]
+
+    def standings(self, ladder: Ladder) -> list[Standing]:
+        """Return everybody on a ladder: first those with a rank, then those who haven't played enough games for one."""
+        told = mapping(self._ask("GET", f"leaderboards/{_part(ladder.id)}/rankings"), "a ladder's rankings")
+        min_games = told.get("min_games", 0)
+        read = partial(Standing.of, ladder=ladder.name, min_games=min_games if isinstance(min_games, int) else 0)
+        return [read(entry) for part in ("ranked", "placement") for entry in listed(told.get(part), "rankings")]
+
+    def join(self, ladder: Ladder, snake: Snake) -> None:
+        """Enter a public snake on a ladder, or have a paused one play on. Raises `NotAllowedError` for a private one."""
+        self._ask("POST", f"leaderboards/{_part(ladder.id)}/entries", {"battlesnake_id": snake.id})
+
+    def leave(self, ladder: Ladder, snake: Snake) -> None:
+        """Pause a snake's entry. Raises `NotFoundError` if it has none."""
+        self._ask("DELETE", f"leaderboards/{_part(ladder.id)}/entries/{_part(snake.id)}")
+
+    def create_game(self, snake_ids: Sequence[str], *, board: str, game_type: str) -> str:
+        """Have a game played, and return its id. An account may begin 20 in ten minutes; the next ones wait here."""
+        body = {"snakes": list(snake_ids), "board": board, "game_type": game_type}
+        created = mapping(self._ask("POST", "games", body), "a new game")
+        if not isinstance(created.get("id"), str):
+            raise StrangeAnswerError("Arena began a game but didn't tell its id; procsnake arena games lists it")
+        return str(created["id"])
+
+    def games(self, snake_id: str) -> list[GameRow]:
+        """Return a snake's latest games, newest first. Arena tells 100 at most."""
+        told = self._ask("GET", f"games?{urlencode({'snake_id': snake_id, 'limit': PAGE})}")
+        return [GameRow.of(game) for game in listed(told, "games")]
+
+    def statuses(self, game_ids: Sequence[str]) -> dict[str, str]:
+        """Return the states of up to 500 games of the account, by id."""
+        told = listed(self._ask("POST", "games/status", {"game_ids": list(game_ids)[:_MAX_STATUS_IDS]}), "games")
+        rows = [mapping(game, "a game") for game in told]
+        return {str(row.get("id")): str(row.get("status")) for row in rows}
+
+    def game_type(self, game_id: str) -> str:
+        """Return the kind of a game that isn't in the list of one's own. Arena sends all its frames along."""
+        return GameRow.of(self._ask("GET", f"games/{_part(game_id)}/details")).game_type
+
+    def game(self, game_id: str) -> dict[str, Any]:
+        """Return what the board viewer asks of a game: `ID`, `Status`, `Width`, `Height`."""
+        told = mapping(self._ask("GET", f"games/{_part(game_id)}"), "a game")
+        return dict(mapping(told.get("Game"), "a game"))
+
+    def frames(self, game_id: str, *, offset: int) -> list[Any]:
+        """Return up to 100 frames of a game from frame number `offset` on. Fewer than 100 are the last."""
+        told = self._ask("GET", f"games/{_part(game_id)}/frames?{urlencode({'offset': offset, 'limit': PAGE})}")
+        return listed(mapping(told, "a page of frames").get("Frames") if isinstance(told, dict) else told, "frames")
+
+    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        waited, failures = 0.0, 0
+        while True:
+            may_repeat = method == "GET" and failures < _RETRIES
+            answer = self._exchange(method, path, body, may_fail=may_repeat)
+            is_busy = answer is not None and answer.status == _BUSY
+            if answer is not None and not is_busy and not (may_repeat and answer.status >= _FAILED):
+                return _read(method, path, answer)
+            failures += not is_busy
+            pause = _pause(answer, failures)
+            if waited + pause > self._patience_s:
+                raise _busy(method, path, pause)
+            self._tell(f"{self.arena}: {'too many requests' if is_busy else 'no answer'}; the next try in {pause:.0f} s")
+            waited += pause
+            self._sleep(pause)
+
+    def _exchange(self, method: str, path: str, body: dict[str, Any] | None, *, may_fail: bool) -> Answer | None:
+        """One request; None if it failed on the way and may be repeated."""
+        if method != "GET":
+            # On a kept connection a lost request would be sent twice.
+            self._connection.close()
+        try:
+            return self._connection.exchange(method, path, body, TIMEOUT_S)
+        except CALL_ERRORS as error:
+            if may_fail:
+                return None
+            said = f"{self.arena} can't be reached for {_call(method, path)}: {in_words(error)}"
+            raise ArenaUnreachableError(f"{said}. {_TRY_LATER[method == 'GET']}") from error
+
+
+_TRY_LATER = {
+    True: "Look whether its site is up, and repeat the command later: nothing is lost",
+    False: "It may have been done nevertheless: look with procsnake arena status, or games, before you repeat the command",
+}
+"""What to do after a failure, by whether the request was only a reading one."""
+
+
+def _call(method: str, path: str) -> str:
+    """A request as people read it."""
+    return f"{method} /api/{path.partition('?')[0]}"
+
+
+def _part(text: str) -> str:
+    """One step of a path, whatever is in it."""
+    return quote(text, safe="") or "-"
+
+
+def _pause(answer: Answer | None, failures: int) -> float:
+    """How long to wait before the next try, in seconds: what `Retry-After` says, or else ever longer."""
+    headers = {name.lower(): value.strip() for name, value in answer.headers.items()} if answer else {}
+    told = headers.get("retry-after", "")
+    if told.isdecimal() and told.isascii():
+        return max(1.0, float(told[:_MAX_DIGITS]))
+    return _BUSY_PAUSE_S if answer is not None and answer.status == _BUSY else _FIRST_PAUSE_S * 2 ** (failures - 1)
+
+
+def _busy(method: str, path: str, pause: float) -> TooManyRequestsError:
+    error = TooManyRequestsError(
+        f"Arena refuses {_call(method, path)} for another {pause:.0f} s (429: too many requests). Wait, and repeat the command"
+    )
+    error.retry_after_s = pause
+    return error
+
+
+def _read(method: str, path: str, answer: Answer) -> Any:
+    """The answer's value, or the exception that its status stands for."""
+    what, said = _call(method, path), printable(answer.body.decode("utf-8", "replace").strip()[:_MAX_SHOWN])
+    if answer.status >= _FAILED:
+        raise ArenaDownError(f"Arena failed on {what} (status {answer.status}: {said}). {_TRY_LATER[method == 'GET']}")
+    if answer.status >= _REDIRECTED:
+        kind, fix = BY_STATUS.get(answer.status, (ArenaError, "look whether --arena is its address, and for a newer procsnake"))
+        raise kind(f"Arena refused {what} (status {answer.status}: {said}); {fix}")
+    if not answer.body.strip():
+        return None
+    try:
+        return parse_json(answer.body)
+    except ValueError as error:
+        raise StrangeAnswerError(f"Arena's answer to {what} is no JSON ({said!r:.60}); is --arena its address?") from error

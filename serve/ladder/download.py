@@ -1,0 +1,181 @@
+"""Fetches games as frames, page by page, and makes recordings of them. What was downloaded stays for a next try."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from envs.battlesnake.recording import Recording, deviations
+from envs.battlesnake.settings import Settings
+from envs.battlesnake.webhook import game_object
+from envs.common.bounded import parse_json, read_text
+from envs.common.errors import ConfigError
+from serve.ladder.client import PAGE, ArenaClient
+from serve.ladder.errors import ArenaError, StrangeAnswerError
+from serve.ladder.records import BOARDS, OVER
+from serve.ladder.royale import seen_sides, ways_that_fit
+
+MAX_TURNS = 5000
+"""Arena ends games there."""
+_SPARE_FRAMES, _MAX_PART_BYTES, _MAX_DEVIATIONS = 2, 1 << 28, 20
+_GAME_ID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_SETTINGS = {
+    "standard": Settings(hazard_damage=15),
+    "royale": Settings(ruleset="royale", hazard_damage=14),
+    "constrictor": Settings(ruleset="constrictor", food_spawn_chance=0, minimum_food=0, hazard_damage=15),
+    "snail": Settings(map="snail_mode", hazard_damage=14),
+    "solo": Settings(ruleset="solo", hazard_damage=15),
+}
+"""The rules of Arena's kinds of games, as its public source has them."""
+
+
+class UnfinishedGameError(ArenaError):
+    """A game can't be fetched yet because it is still played, or never ends."""
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A game on disk. `check` says in words how it compares with our rules, `deviations` where it deviates from them."""
+
+    game: str
+    file: str
+    turns: int
+    check: str
+    deviations: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result for programs, JSON-able."""
+        return asdict(self)
+
+
+def recording_path(folder: Path, game_id: str) -> Path:
+    """Return where a game's recording lies. Raises `ConfigError` for an id that is no UUID."""
+    if not _GAME_ID.fullmatch(game_id):
+        raise ConfigError(f"{game_id[:80]!r} is no game's id, which looks like 3b241101-e2bb-4255-8caf-4136c566a962")
+    return folder / f"{game_id.lower()}.jsonl"
+
+
+def fetch(client: ArenaClient, game_id: str, folder: Path, *, game_type: str = "") -> Fetched:
+    """Fetch a game that is over, write its recording to `folder`, and play it again by our rules.
+
+    `game_type` is asked for if it isn't known. Frames that an earlier try left in `<game>.frames.part` aren't fetched again.
+    Raises `UnfinishedGameError` for a game that is still played or has more turns than games can have, `StrangeAnswerError` for
+    frames that can't be read, and what `ArenaClient` raises.
+    """
+    path = recording_path(folder, game_id)
+    about = client.game(game_id)
+    if about.get("Status") not in OVER:
+        raise UnfinishedGameError(f"game {game_id} is {about.get('Status')!s:.20}; fetch it when it is over")
+    kind = game_type or client.game_type(game_id)
+    size = f"{about.get('Width')}x{about.get('Height')}"
+    if size not in BOARDS or kind not in _SETTINGS:
+        raise StrangeAnswerError(
+            f"game {game_id} is a {kind!r:.20} on {size:.20}, which is unknown; look for a newer procsnake"
+        )
+    part = path.with_suffix(".frames.part")
+    frames = _all_frames(client, game_id, part)
+    recording = recording_of(game_id, frames, width=about["Width"], height=about["Height"], game_type=kind)
+    recording.write(path)
+    part.unlink()
+    return checked(recording, path)
+
+
+def recording_of(game_id: str, frames: list[Any], *, width: int, height: int, game_type: str) -> Recording:
+    """Return the recording of a game's frames. Raises `RecordingError` if they are malformed."""
+    recording = Recording.from_frames({"Frames": frames}, width=width, height=height)
+    game = game_object(_SETTINGS[game_type], game_id, source="arena")
+    requests = [{**request, "game": game} for request in recording.requests]
+    last = recording.boards()[-1]
+    living = [snake for snake in last["snakes"] if not snake["eliminatedCause"]]
+    winner = living[0] if len(living) == 1 and len(last["snakes"]) > 1 else {}
+    is_draw = len(living) != 1 and len(last["snakes"]) > 1
+    result = {"winnerId": winner.get("id", ""), "winnerName": winner.get("name", ""), "isDraw": is_draw}
+    return Recording(game, requests, result)
+
+
+def checked(recording: Recording, path: Path) -> Fetched:
+    """Play a game again by our rules and say how it compares. At most 20 deviations are listed."""
+    found = [str(one) for one in islice(deviations(recording), _MAX_DEVIATIONS)]
+    turns, game = len(recording.turns) - 1, recording.game
+    word = f"deviates from our rules, first on {found[0]}" if found else f"all {turns} turns follow the rules"
+    if game["ruleset"]["name"] == "royale":
+        word += f"; {_of_walls(game['id'], seen_sides(recording))}"
+    return Fetched(game["id"], str(path), turns, word, found)
+
+
+def _of_walls(game_id: str, seen: list[int]) -> str:
+    if not seen:
+        return "no wall has moved"
+    ways = ways_that_fit(game_id, seen)
+    if not ways:
+        return f"its {len(seen)} walls don't follow from its id by any way that is known"
+    return f"its {len(seen)} walls are those of its id ({' or '.join(ways)})"
+
+
+def _all_frames(client: ArenaClient, game_id: str, part: Path) -> list[Any]:
+    """The frames that were kept, and those that Arena has beyond them. Each page is on disk before the next is asked for."""
+    frames = _kept(part)
+    with _open(part) as file:
+        for page in _pages(client, game_id, len(frames)):
+            _check_page(page, len(frames), game_id)
+            file.write("".join(json.dumps(frame, separators=(",", ":")) + "\n" for frame in page))
+            file.flush()
+            os.fsync(file.fileno())
+            frames += page
+            if len(frames) > MAX_TURNS + _SPARE_FRAMES:
+                raise UnfinishedGameError(
+                    f"game {game_id} has more than {MAX_TURNS} turns, where Arena ends games. What came can be deleted: {part}"
+                )
+    return frames
+
+
+def _pages(client: ArenaClient, game_id: str, offset: int) -> Iterator[list[Any]]:
+    """A game's pages; one that isn't full is the last."""
+    while True:
+        page = client.frames(game_id, offset=offset)
+        offset += len(page)
+        yield page
+        if len(page) < PAGE:
+            return
+
+
+def _check_page(page: list[Any], offset: int, game_id: str) -> None:
+    for turn, frame in enumerate(page, offset):
+        found = frame.get("Turn") if isinstance(frame, dict) else None
+        if found != turn:
+            raise StrangeAnswerError(
+                f"frame {turn} of game {game_id} is of turn {found!r:.20}; frames are missing or in disorder"
+            )
+
+
+def _kept(part: Path) -> list[Any]:
+    """The frames of an earlier try. What a crash cut short is dropped, on disk, too."""
+    if not part.exists():
+        return []
+    frames: list[Any] = []
+    whole = 0
+    try:
+        for line in read_text(part, _MAX_PART_BYTES).splitlines(keepends=True):
+            frame = parse_json(line)
+            if not line.endswith("\n") or not isinstance(frame, dict) or frame.get("Turn") != len(frames):
+                break
+            frames.append(frame)
+            whole += len(line.encode())
+    except (ValueError, OSError):
+        pass  # From here on it is fetched anew.
+    os.truncate(part, whole)
+    return frames
+
+
+def _open(part: Path) -> Any:
+    try:
+        part.parent.mkdir(parents=True, exist_ok=True)
+        return part.open("a", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{part} can't be written: {error.strerror or error}. Choose another --out") from error

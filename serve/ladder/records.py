@@ -1,0 +1,156 @@
+"""What Arena's API answers, as typed records. A malformed answer raises `StrangeAnswerError`, unknown fields are ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from serve.ladder.errors import StrangeAnswerError
+
+BOARDS = ("7x7", "11x11", "19x19")
+GAME_TYPES = ("standard", "royale", "constrictor", "snail", "solo")
+MAX_SNAKES, MAX_NAME = 4, 64
+OVER = ("complete", "finished")
+"""The states of a game that has ended; the API's facts name the first, and the old engine had the second."""
+
+
+@dataclass(frozen=True)
+class Snake:
+    """A snake of the account. `url` is where Arena asks it for moves."""
+
+    id: str
+    name: str
+    url: str
+    is_public: bool
+
+    @classmethod
+    def of(cls, told: Any) -> Snake:
+        """Read a snake as the API tells it."""
+        with _named("a snake"):
+            return cls(_text(told["id"]), _text(told["name"]), _text(told["url"]), bool(told["is_public"]))
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """A leaderboard."""
+
+    id: str
+    name: str
+    active: bool
+
+    @classmethod
+    def of(cls, told: Any) -> Ladder:
+        """Read a leaderboard as the API tells it."""
+        with _named("a leaderboard"):
+            return cls(_text(told["id"]), _text(told["name"]), bool(told.get("active", True)))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A snake's place on a ladder. `rank` is 0 until it has played `min_games`; `score` is the rating's μ − 3σ."""
+
+    ladder: str
+    snake_id: str
+    snake_name: str
+    owner: str
+    rank: int
+    score: float
+    games: int
+    firsts: int
+    min_games: int
+
+    @classmethod
+    def of(cls, told: Any, *, ladder: str, min_games: int) -> Standing:
+        """Read an entry of `ranked` or `placement`."""
+        with _named("a ranking"):
+            return cls(
+                ladder=ladder,
+                snake_id=_text(told["battlesnake_id"]),
+                snake_name=_text(told.get("snake_name", "")),
+                owner=_text(told.get("owner") or ""),
+                rank=int(told.get("rank") or 0),
+                score=float(told["display_score"]),
+                games=int(told["games_played"]),
+                firsts=int(told.get("first_place_finishes") or 0),
+                min_games=min_games,
+            )
+
+
+@dataclass(frozen=True)
+class GameRow:
+    """A game in a list. `winner` is a snake's id or name, "" for none; `snakes` are (id, name) of those that take part."""
+
+    id: str
+    status: str
+    winner: str
+    snakes: tuple[tuple[str, str], ...]
+    board: str
+    game_type: str
+    created_at: str
+
+    @classmethod
+    def of(cls, told: Any) -> GameRow:
+        """Read a game as the API's list tells it."""
+        with _named("a game"):
+            return cls(
+                id=_text(told["id"]),
+                status=_text(told["status"]),
+                winner=_winner(told.get("winner")),
+                snakes=tuple((_text(snake["id"]), _text(snake.get("name", ""))) for snake in told.get("snakes") or ()),
+                board=_text(told.get("board", "")),
+                game_type=_text(told.get("game_type", "")),
+                created_at=_text(told.get("created_at", "")),
+            )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the game has ended."""
+        return self.status in OVER
+
+    def result_for(self, snake: Snake) -> str:
+        """Return "won", "lost" or "draw" for one of its snakes; "" while it is played, and for a game without rivals."""
+        if not self.is_over or len(self.snakes) < 2:
+            return ""
+        if not self.winner:
+            return "draw"
+        return "won" if self.winner in (snake.id, snake.name) else "lost"
+
+
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise StrangeAnswerError(
+            f"Arena's answer holds {what} that can't be read ({type(error).__name__}: {str(error)[:80]}). "
+            "Its API may have changed; look for a newer procsnake"
+        ) from error
+
+
+def listed(answer: Any, what: str) -> list[Any]:
+    """Return the answer if it is a list; otherwise raise `StrangeAnswerError`."""
+    if not isinstance(answer, list):
+        raise StrangeAnswerError(f"Arena's answer should be a list of {what}, and is {type(answer).__name__}")
+    return answer
+
+
+def mapping(answer: Any, what: str) -> Mapping[str, Any]:
+    """Return the answer if it is an object; otherwise raise `StrangeAnswerError`."""
+    if not isinstance(answer, Mapping):
+        raise StrangeAnswerError(f"Arena's answer should be {what}, and is {type(answer).__name__}")
+    return answer
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is no text")
+    return value
+
+
+def _winner(told: Any) -> str:
+    """The facts don't say whether it is a name, an id, or a snake."""
+    if isinstance(told, Mapping):
+        told = told.get("id") or told.get("name")
+    return _text(told) if told else ""

@@ -1,0 +1,101 @@
+"""The token of an Arena account: where it comes from, and the file that keeps it, which its owner alone can read."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from envs.common.bounded import parse_json, read_text
+from envs.common.errors import ConfigError
+from serve.ladder.errors import WrongTokenError
+
+VARIABLE = "PROCSNAKE_ARENA_TOKEN"
+ARENA = "https://arena.battlesnake.com"
+_MAX_BYTES, _MAX_TOKEN = 4096, 512
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def token_path() -> Path:
+    """Return `$XDG_CONFIG_HOME/procsnake/arena.json` or `~/.config/procsnake/arena.json`."""
+    config = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(config) if config else Path.home() / ".config") / "procsnake" / "arena.json"
+
+
+def checked_token(text: str) -> str:
+    """Return the token without spaces around it.
+
+    Raises `WrongTokenError`, whose message never shows the token, if nobody can have such a token.
+    """
+    token = text.strip()
+    if not token:
+        raise WrongTokenError("the token is empty; Arena's site makes tokens, on the page of your account")
+    if len(token) > _MAX_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise WrongTokenError(f"the token has characters that no token has, or more than {_MAX_TOKEN}; copy it again")
+    return token
+
+
+def token_for(arena: str) -> str:
+    """Return the token for the Arena at this address, of the environment or of the file that `save_token` wrote.
+
+    Raises `WrongTokenError` if there is none for this address, and `ConfigError` if others can read the file.
+    """
+    if text := os.environ.get(VARIABLE):
+        return checked_token(text)
+    path = token_path()
+    if not path.exists():
+        raise WrongTokenError(f"no token is known: run procsnake arena login, or set {VARIABLE}")
+    try:
+        is_shared = os.name == "posix" and path.stat().st_mode & _OTHERS
+        kept = parse_json(read_text(path, _MAX_BYTES))
+        owner, token = str(kept["arena"]), str(kept["token"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise ConfigError(f"{path} holds no token: {type(error).__name__}. Run procsnake arena login again") from error
+    if is_shared:
+        raise ConfigError(f"other users of this machine can read {path}, which holds a token. Run: chmod 600 {path}")
+    if owner != arena:
+        raise WrongTokenError(f"the token that is kept is for {owner}, not for {arena}; log in there, or leave --arena out")
+    return checked_token(token)
+
+
+def save_token(token: str, arena: str) -> Path:
+    """Write the token to a file of mode 600, which is returned. The file appears whole or not at all.
+
+    Raises `ConfigError` if it can't be written.
+    """
+    path = token_path()
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            json.dump({"arena": arena, "token": token}, file)
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise ConfigError(f"{path} can't be written: {error.strerror or error}. Set {VARIABLE} instead") from error
+    return path
+
+
+def arena_address(url: str) -> str:
+    """Return an Arena's address without a slash at its end.
+
+    Raises `ConfigError` if it is no HTTP URL, has a user or a query, or would send the token unencrypted to another machine.
+    """
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port is not None else ""
+    except ValueError as error:
+        raise ConfigError(f"{url!r} is not the address of an Arena: {error}") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise ConfigError(f"{url!r} is not the address of an Arena; it looks like {ARENA}")
+    if parts.scheme == "http" and not is_here(parts.hostname):
+        raise ConfigError(f"{url} would send your token unencrypted; use https://{parts.hostname}{port}")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
+
+
+def is_here(host: str) -> bool:
+    """Whether a host name means this machine."""
+    return host in ("localhost", "::1") or host.startswith("127.")

@@ -1,0 +1,161 @@
+"""Compiles ahead of time what players, servers and trainers would otherwise compile at their first use: `procsnake warm-up`.
+
+Every part does once what it will do later, in miniature, so that nothing has to know which functions that takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.util import find_spec
+
+import agents
+import envs
+from agents.agent import Agent
+from agents.registry import split_name
+from envs.common.command_line import Commands, add_json, print_json
+from envs.common.errors import ProcsnakeError
+
+PLAYERS = {
+    "flood": 45.0, "random": 1.0, "greedy": 2.0, "starter-pack": 0.1, "classics": 22.0, "alphabeta": 42.0, "mcts": 30.0,
+}  # fmt: skip
+"""The built-in players, each with the CPU-seconds that it takes to compile after those before it.
+
+They are the times of one run, divided by the number of programs that shared the core: rough, but the estimate mends itself.
+"""
+POLICY = "champion-standard"
+"""The player that stands for all policies. It takes part where `onnxruntime` is installed."""
+POLICY_COST, TRAINING_COST = 16.0, 44.0
+SIDES = (11, 7, 19)
+"""Sides of the boards on which a player is tried, until it plays on one: a policy may know boards of one size only."""
+WARM_UP_HELP = """\
+Whatever is compiled is kept in ~/.cache/procsnake, or where the environment variable PROCSNAKE_CACHE says.
+
+examples:
+  procsnake warm-up                                   # all built-in players, and the world in which trainers train
+  procsnake warm-up flood snake.zip                   # what these players need to play and to be served, as images do
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Something that is compiled by doing it once."""
+
+    name: str
+    cost: float
+    """How many CPU-seconds it takes where nothing is compiled yet; only the ratios between parts count."""
+    run: Callable[[], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """What a part took."""
+
+    name: str
+    functions: int
+    """The number of functions that were compiled. It is 0 if all of them were found in the cache."""
+    seconds: float
+
+
+def parts_of(players: Sequence[str]) -> list[Part]:
+    """Return the parts of these players; those of all built-in players and of the trainers if there are none."""
+    named = list(players) or [*PLAYERS, *([POLICY] if find_spec("onnxruntime") else [])]
+    parts = [Part(name=name, cost=PLAYERS.get(name, POLICY_COST), run=partial(play, name)) for name in named]
+    return parts if players else [*parts, Part(name="training", cost=TRAINING_COST, run=step_worlds)]
+
+
+def compile_parts(parts: Sequence[Part], say: Callable[[str], None]) -> list[Compiled]:
+    """Compile the parts, one after the other, and say before each one how long all that is left will take.
+
+    The estimate takes this machine to be as fast for the rest as it was so far. Raises what `agents.make` raises.
+    """
+    done: list[Compiled] = []
+    with _counting() as count:
+        for number, part in enumerate(parts):
+            say(f"{number + 1} of {len(parts)}: {part.name}, {_left(parts, done)}")
+            before, began = count(), time.monotonic()
+            part.run()
+            done.append(Compiled(name=part.name, functions=count() - before, seconds=round(time.monotonic() - began, 1)))
+    return done
+
+
+def _left(parts: Sequence[Part], done: Sequence[Compiled]) -> str:
+    rest = sum(part.cost for part in parts[len(done) :])
+    if not done:
+        return f"at most about {rest:.0f} s of processor time for all"
+    pace = sum(one.seconds for one in done) / sum(part.cost for part in parts[: len(done)])
+    return f"about {rest * pace:.0f} s left"
+
+
+@contextmanager
+def _counting() -> Iterator[Callable[[], int]]:
+    """Yields a function that tells how many functions have been compiled since. What comes out of the cache doesn't count."""
+    from numba.core import event
+
+    with event.install_recorder("numba:compile") as recorder:
+        yield lambda: sum(one.is_start for _, one in recorder.buffer)
+
+
+def play(player: str) -> None:
+    """Have a player play two turns: among four and in a duel, in one game and in many at once; and answer for a server."""
+    name, spec = split_name(player)
+    agent = agents.make(spec)
+    problem: ProcsnakeError | None = None
+    for side in SIDES:
+        try:
+            _play_on(agent, side)
+            break
+        except ProcsnakeError as error:
+            problem = problem or error
+    else:
+        assert problem is not None
+        raise problem
+    if find_spec("uvicorn"):
+        from serve.server import warm_up
+
+        warm_up({name or spec: agent})
+
+
+def _play_on(agent: Agent, side: int) -> None:
+    from agents.evaluation import play_games
+    from agents.evaluation.referee import Referee
+
+    for seats in (4, 2):
+        for _ in Referee([agent] * seats, width=side, height=side, max_turns=2, tell_deadline=False).play():
+            pass
+        play_games([agent] * seats, num_games=2, width=side, height=side, max_turns=2)
+
+
+def step_worlds() -> None:
+    """Advance the world in which snakes are trained by a step, with the observations that our experiments show them."""
+    import numpy as np
+
+    for observation in ({"view": "window", "radius": 5, "rotate": True}, {"type": "bordered-num", "own_first": True}):
+        world = envs.make("battlesnake", num_games=2, num_snakes=4, observation=observation)
+        world.restart(0)
+        world.advance(np.zeros(world.num_envs, np.int64))
+        world.close()
+
+
+def add_warm_up(command: Commands) -> None:
+    """Add the command `procsnake warm-up`."""
+    parser = command("warm-up", run_warm_up, "Compile ahead of time, so that no first game waits for it.", WARM_UP_HELP)
+    parser.add_argument("players", nargs="*", metavar="player", help="names or bundles (default: all that there is)")
+    add_json(parser)
+
+
+def run_warm_up(options: argparse.Namespace) -> int:
+    """Run `procsnake warm-up`. Returns the exit code."""
+    done = compile_parts(parts_of(options.players), lambda text: print(f"compiling {text}", file=sys.stderr, flush=True))
+    if options.json:
+        print_json([asdict(one) for one in done])
+        return 0
+    for one in done:
+        how = f"{one.functions} functions compiled in {one.seconds:.1f} s" if one.functions else "all was compiled before"
+        print(f"{one.name:<24} {how}")
+    return 0

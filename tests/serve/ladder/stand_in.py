@@ -1,0 +1,395 @@
+"""A stand-in for Arena's API, written from the facts about it (paths, status codes, pages, the rate limit), refusals included.
+
+It accepts no more than the facts say the real one accepts; what they leave open is refused. It plays no games: a test says what
+frames a game has. `disturb` has the next answers fail as a real site's may.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+TOKEN, OTHERS_TOKEN = "a-token-that-nobody-may-see", "another-account's"
+WHEN = "2026-11-20T20:00:00Z"
+MAX_GAMES, WINDOW_S, MIN_GAMES = 20, 600.0, 10
+MISSING = "00000000-0000-4000-8000-000000000000"
+Disturbance = Callable[["Request"], None]
+
+
+class Refused(Exception):
+    """An answer other than 200, with a plain-text reason."""
+
+    def __init__(self, status: int, reason: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(reason)
+        self.status, self.headers = status, headers or {}
+
+
+@dataclass
+class State:
+    """What the stand-in knows. `clock` is in seconds; tests move it on instead of waiting."""
+
+    url: str = ""
+    accounts: dict[str, str] = field(default_factory=lambda: {TOKEN: "ada", OTHERS_TOKEN: "bob"})
+    snakes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    ladders: dict[str, dict[str, Any]] = field(default_factory=dict)
+    entries: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    games: dict[str, dict[str, Any]] = field(default_factory=dict)
+    begun: dict[str, list[float]] = field(default_factory=dict)
+    clock: float = 1000.0
+    asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    """Method, path and headers of each request, in order."""
+    disturb: deque[Disturbance | None] = field(default_factory=deque)
+    """What befalls the next requests, one entry each; None: nothing."""
+    pauses: list[float] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        """Stand in for `time.sleep`: time passes here alone."""
+        self.pauses.append(seconds)
+        self.clock += seconds
+
+    def add_snake(self, name: str, *, owner: str = "ada", url: str = "http://127.0.0.1:1", is_public: bool = True) -> str:
+        told = {
+            "id": str(uuid.uuid4()),
+            "name": name,
+            "url": url,
+            "is_public": is_public,
+            "created_at": WHEN,
+            "updated_at": WHEN,
+        }
+        self.snakes[told["id"]] = told | {"owner": owner}
+        return told["id"]
+
+    def add_ladder(self, name: str, *, active: bool = True) -> str:
+        ladder_id = str(uuid.uuid4())
+        self.ladders[ladder_id] = {"id": ladder_id, "name": name, "active": active, "created_at": WHEN}
+        return ladder_id
+
+    def add_game(self, frames: list[dict[str, Any]], snakes: list[str], *, game_id: str = "", **fields: Any) -> str:
+        game_id = game_id or str(uuid.uuid4())
+        game = {"id": game_id, "status": "complete", "winner": None, "board": "11x11", "game_type": "standard"}
+        times = dict.fromkeys(("created_at", "updated_at", "enqueued_at"), WHEN)
+        self.games[game_id] = {**game, **times, "snakes": snakes, "frames": list(frames), "owner": "ada", **fields}
+        return game_id
+
+
+@dataclass
+class Request:
+    """A request, and how it may be disturbed: `cut` sends half of the answer."""
+
+    method: str
+    steps: list[str]
+    query: dict[str, str]
+    body: Any
+    user: str | None
+    state: State
+    cut: bool = False
+
+    def who(self) -> str:
+        if self.user is None:
+            raise Refused(401, "invalid token")
+        return self.user
+
+    def field(self, name: str, kind: type) -> Any:
+        if not isinstance(self.body, dict) or type(self.body.get(name)) is not kind:
+            raise Refused(422, f"{name}: expected {kind.__name__}")
+        return self.body[name]
+
+    def number(self, name: str, default: int, most: int) -> int:
+        text = self.query.get(name, str(default))
+        if not text.isdigit() or int(text) > most:
+            raise Refused(400, f"{name} must be at most {most}")
+        return int(text)
+
+
+def fails_with(status: int, reason: str = "something broke", **headers: str) -> Disturbance:
+    def disturb(request: Request) -> None:
+        raise Refused(status, reason, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    return disturb
+
+
+def cuts_off(request: Request) -> None:
+    request.cut = True
+
+
+def hangs_up(request: Request) -> None:
+    raise ConnectionAbortedError
+
+
+def answer(request: Request) -> tuple[int, Any]:
+    """Status and JSON of the answer."""
+    for (method, pattern), route in ROUTES.items():
+        ids = [step for step, part in zip(request.steps, pattern.split("/"), strict=False) if part == "*"]
+        same = len(request.steps) == len(pattern.split("/")) and all(
+            part in ("*", step) for step, part in zip(request.steps, pattern.split("/"), strict=True)
+        )
+        if same and method == request.method:
+            if not all(re.fullmatch(r"[0-9a-f-]{36}", one) for one in ids):
+                raise Refused(400, "invalid id")
+            return route(request, *ids)
+    raise Refused(404, "no such route")
+
+
+def shown(snake: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in snake.items() if key != "owner"}
+
+
+def own_snake(request: Request, snake_id: str) -> dict[str, Any]:
+    snake = request.state.snakes.get(snake_id)
+    if snake is None or snake["owner"] != request.who():
+        raise Refused(404, "battlesnake not found")
+    return snake
+
+
+def check_name(request: Request, text: str, but: str = "") -> str:
+    name, state = text.strip(), request.state
+    if not 1 <= len(name) <= 64:
+        raise Refused(400, "name must have 1 to 64 characters")
+    if any(s["name"] == name and s["owner"] == request.user and s["id"] != but for s in state.snakes.values()):
+        raise Refused(409, "a battlesnake of this name exists")
+    return name
+
+
+def check_url(url: str) -> str:
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise Refused(400, "url must be http or https")
+    return url
+
+
+def list_snakes(request: Request) -> tuple[int, Any]:
+    user = request.who()
+    mine = [shown(snake) for snake in request.state.snakes.values() if snake["owner"] == user]
+    return 200, sorted(mine, key=lambda snake: snake["name"])
+
+
+def create_snake(request: Request) -> tuple[int, Any]:
+    owner, name = request.who(), check_name(request, request.field("name", str))
+    url = check_url(request.field("url", str))
+    snake_id = request.state.add_snake(name, owner=owner, url=url, is_public=request.body.get("is_public", False))
+    return 201, shown(request.state.snakes[snake_id])
+
+
+def update_snake(request: Request, snake_id: str) -> tuple[int, Any]:
+    snake, changes = own_snake(request, snake_id), dict(request.body)
+    if "name" in changes:
+        changes["name"] = check_name(request, request.field("name", str), but=snake_id)
+    if "url" in changes:
+        check_url(request.field("url", str))
+    snake.update({key: changes[key] for key in ("name", "url", "is_public") if key in changes})
+    return 200, shown(snake)
+
+
+def delete_snake(request: Request, snake_id: str) -> tuple[int, Any]:
+    own_snake(request, snake_id)
+    del request.state.snakes[snake_id]
+    return 204, None
+
+
+def get_snake(request: Request, snake_id: str) -> tuple[int, Any]:
+    return 200, shown(own_snake(request, snake_id))
+
+
+def list_ladders(request: Request) -> tuple[int, Any]:
+    return 200, list(request.state.ladders.values())
+
+
+def the_ladder(request: Request, ladder_id: str) -> dict[str, Any]:
+    if ladder_id not in request.state.ladders:
+        raise Refused(404, "leaderboard not found")
+    return request.state.ladders[ladder_id]
+
+
+def rankings(request: Request, ladder_id: str) -> tuple[int, Any]:
+    ladder, state = the_ladder(request, ladder_id), request.state
+    entries = [entry for (where, _), entry in state.entries.items() if where == ladder_id and entry["active"]]
+    entries.sort(key=lambda entry: -entry["display_score"])
+    told = []
+    for entry in entries:
+        snake = state.snakes[entry["battlesnake_id"]]
+        told.append({**entry, "rank": 0, "snake_name": snake["name"], "owner": snake["owner"], "scores": {}})
+    ranked = [entry for entry in told if entry["games_played"] >= MIN_GAMES]
+    ranked = [entry | {"rank": rank} for rank, entry in enumerate(ranked, 1)]
+    placement = [entry for entry in told if entry["games_played"] < MIN_GAMES]
+    about = {"leaderboard_id": ladder_id, "leaderboard_name": ladder["name"], "min_games": MIN_GAMES}
+    return 200, {**about, "ranked": ranked, "placement": placement}
+
+
+def join(request: Request, ladder_id: str) -> tuple[int, Any]:
+    user, snake_id, state = request.who(), request.field("battlesnake_id", str), request.state
+    the_ladder(request, ladder_id)
+    snake = state.snakes.get(snake_id)
+    if snake is None or snake["owner"] != user:
+        raise Refused(403, "not your battlesnake")
+    if not snake["is_public"]:
+        raise Refused(400, "only public battlesnakes can enter")
+    fresh = {"leaderboard_entry_id": str(uuid.uuid4()), "battlesnake_id": snake_id, "display_score": 0.0, "games_played": 0}
+    counts = {"first_place_finishes": 0, "non_first_finishes": 0, "first_place_rate": 0.0}
+    entry = state.entries.setdefault((ladder_id, snake_id), {**fresh, **counts})
+    entry["active"] = True
+    return 201, entry
+
+
+def leave(request: Request, ladder_id: str, snake_id: str) -> tuple[int, Any]:
+    request.who()
+    entry = request.state.entries.get((ladder_id, snake_id))
+    if entry is None:
+        raise Refused(404, "no such entry")
+    own_snake(request, snake_id)
+    entry["active"] = False
+    return 204, None
+
+
+def create_game(request: Request) -> tuple[int, Any]:
+    user, ids, state = request.who(), request.field("snakes", list), request.state
+    if not 1 <= len(ids) <= 4:
+        raise Refused(400, "1 to 4 snakes")
+    if request.field("board", str) not in ("7x7", "11x11", "19x19"):
+        raise Refused(400, "unknown board")
+    if request.field("game_type", str) not in ("standard", "royale", "constrictor", "snail", "solo"):
+        raise Refused(400, "unknown game type")
+    for snake_id in ids:
+        snake = state.snakes.get(snake_id)
+        if snake is None or (snake["owner"] != user and not snake["is_public"]):
+            raise Refused(403, "battlesnake is not yours and not public")
+    recent = [at for at in state.begun.get(user, []) if at > state.clock - WINDOW_S]
+    if len(recent) >= MAX_GAMES:
+        raise Refused(429, "too many games", {"Retry-After": str(round(recent[0] + WINDOW_S - state.clock) + 1)})
+    state.begun[user] = [*recent, state.clock]
+    game_id = state.add_game(
+        [], ids, board=request.body["board"], game_type=request.body["game_type"], status="pending", owner=user
+    )
+    return 201, {"id": game_id, "status": "pending"}
+
+
+def about_game(state: State, game: dict[str, Any]) -> dict[str, Any]:
+    names = [{"id": one, "name": state.snakes[one]["name"]} for one in game["snakes"]]
+    return {**{key: value for key, value in game.items() if key not in ("frames", "owner")}, "snakes": names}
+
+
+def list_games(request: Request) -> tuple[int, Any]:
+    request.who()
+    limit, snake_id = request.number("limit", 20, 100), request.query.get("snake_id")
+    games = [game for game in request.state.games.values() if snake_id is None or snake_id in game["snakes"]]
+    return 200, [about_game(request.state, game) for game in reversed(games)][:limit]
+
+
+def the_game(request: Request, game_id: str) -> dict[str, Any]:
+    if game_id not in request.state.games:
+        raise Refused(404, "game not found")
+    return request.state.games[game_id]
+
+
+def details(request: Request, game_id: str) -> tuple[int, Any]:
+    request.who()
+    game = the_game(request, game_id)
+    return 200, {**about_game(request.state, game), "frames": game["frames"]}
+
+
+def statuses(request: Request) -> tuple[int, Any]:
+    user, ids = request.who(), request.field("game_ids", list)
+    if len(ids) > 500:
+        raise Refused(400, "at most 500 games")
+    games = [request.state.games.get(one) for one in ids]
+    return 200, [{"id": g["id"], "status": g["status"], "winner": g["winner"]} for g in games if g and g["owner"] == user]
+
+
+def for_the_viewer(request: Request, game_id: str) -> tuple[int, Any]:
+    game = the_game(request, game_id)
+    width, height = map(int, game["board"].split("x"))
+    return 200, {"Game": {"ID": game_id, "Status": game["status"], "Width": width, "Height": height}}
+
+
+def frames(request: Request, game_id: str) -> tuple[int, Any]:
+    game = the_game(request, game_id)
+    offset, limit = request.number("offset", 0, 1 << 30), request.number("limit", 100, 100)
+    page = game["frames"][offset : offset + limit]
+    return 200, {"Count": len(page), "Frames": page}
+
+
+ROUTES: dict[tuple[str, str], Callable[..., tuple[int, Any]]] = {
+    ("GET", "snakes"): list_snakes,
+    ("POST", "snakes"): create_snake,
+    ("GET", "snakes/*"): get_snake,
+    ("PUT", "snakes/*"): update_snake,
+    ("DELETE", "snakes/*"): delete_snake,
+    ("GET", "leaderboards"): list_ladders,
+    ("GET", "leaderboards/*/rankings"): rankings,
+    ("POST", "leaderboards/*/entries"): join,
+    ("DELETE", "leaderboards/*/entries/*"): leave,
+    ("POST", "games"): create_game,
+    ("POST", "games/status"): statuses,
+    ("GET", "games"): list_games,
+    ("GET", "games/*/details"): details,
+    ("GET", "games/*/frames"): frames,
+    ("GET", "games/*"): for_the_viewer,
+}
+
+
+@contextmanager
+def standing_in() -> Iterator[State]:
+    """The stand-in on a free port of this machine, for as long as the context lasts."""
+    state = State()
+    lock = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def handle_any(self):
+            with lock:
+                self.answer_it()
+
+        do_GET = do_POST = do_PUT = do_DELETE = handle_any
+
+        def answer_it(self):
+            parts = urlsplit(self.path)
+            state.asked.append((self.command, parts.path, dict(self.headers)))
+            text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
+            query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+            steps = parts.path.removeprefix("/api/").split("/")
+            request = Request(self.command, steps, query, None, state.accounts.get(bearer), state)
+            try:
+                if disturb := state.disturb.popleft() if state.disturb else None:
+                    disturb(request)
+                request.body = json.loads(text) if text else None
+                status, told = answer(request)
+                self.send(status, b"" if told is None else json.dumps(told).encode(), {}, cut=request.cut)
+            except Refused as refusal:
+                self.send(refusal.status, str(refusal).encode(), refusal.headers)
+            except ConnectionAbortedError:
+                self.close_connection = True
+
+        def send(self, status, content, headers, *, cut=False):
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            if status != 204:
+                self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content[: len(content) // 2] if cut else content)
+            self.close_connection |= cut
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.handle_error = lambda *args: None
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    state.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

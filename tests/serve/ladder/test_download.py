@@ -1,0 +1,206 @@
+"""Games that are fetched from the stand-in: what is on disk afterwards, and after each thing that can go wrong."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+from envs.battlesnake.recording import Recording, to_test
+from tests.command_line import run
+from tests.envs.battlesnake.recording.official import boards_of, official_games
+from tests.serve.ladder.frames import frames_of, long_game
+from tests.serve.ladder.stand_in import MISSING, cuts_off, fails_with, hangs_up
+
+
+@pytest.fixture(scope="module")
+def frames():
+    return frames_of(long_game())
+
+
+@pytest.fixture
+def game(arena, frames):
+    """A finished game of one's own with three pages of frames."""
+    return arena.add_game(frames, [arena.add_snake("Hisser")], board="19x19")
+
+
+def pages(arena):
+    return [path for _, path, _ in arena.asked if path.endswith("/frames")]
+
+
+def test_a_game_becomes_a_recording_that_follows_the_rules(arena, command, game, frames, tmp_path):
+    code, out, _ = command("fetch", game, "--out", "there")
+    assert code == 0
+    assert f"all {len(frames) - 1} turns follow the rules" in out
+    assert [path.name for path in (tmp_path / "there").iterdir()] == [f"{game}.jsonl"]
+    recording = Recording.read(tmp_path / "there" / f"{game}.jsonl")
+    for board, expected in zip(recording.boards(), long_game(), strict=True):
+        assert [snake["body"] for snake in board["snakes"]] == [snake["body"] for snake in expected["snakes"]]
+        assert [snake["eliminatedCause"] for snake in board["snakes"]] == [s["eliminatedCause"] for s in expected["snakes"]]
+    assert recording.game["id"] == game
+    assert recording.game["source"] == "arena"
+    assert {snake["latency"] for request in recording.requests for snake in request["board"]["snakes"]} == {"17"}
+    assert "REQUEST" in to_test(recording, 5)
+
+
+def test_what_is_fetched_is_shown_like_any_recording(arena, command, game, capsys):
+    command("fetch", game)
+    assert run(capsys, "replay", "show", f"outputs/arena-games/{game}.jsonl", "--turn", "40")[0] == 0
+
+
+def test_a_game_is_fetched_once(arena, command, game):
+    command("fetch", game)
+    count = len(pages(arena))
+    code, out, _ = command("fetch", game)
+    assert code == 0
+    assert "0 games fetched" in out
+    assert "1 were there already" in out
+    assert len(pages(arena)) == count == 3
+
+
+def test_a_download_goes_on_where_the_site_went_down(arena, command, game, tmp_path):
+    arena.disturb += [None, None, None, *[fails_with(503)] * 4]  # The game, its kind, the first page.
+    code, _, err = command("fetch", game)
+    assert code == 2
+    assert "repeat the command later" in err
+    (part,) = (tmp_path / "outputs" / "arena-games").iterdir()
+    assert len(part.read_text().splitlines()) == 100
+    arena.asked.clear()
+    code, out, _ = command("fetch", game)
+    assert code == 0
+    assert "follow the rules" in out
+    assert len(pages(arena)) == 2
+    assert not part.exists()
+
+
+def test_a_part_that_a_crash_cut_short_is_mended(arena, command, game, frames, tmp_path):
+    folder = tmp_path / "outputs" / "arena-games"
+    folder.mkdir(parents=True)
+    whole = "".join(json.dumps(frame) + "\n" for frame in frames[:130])
+    (folder / f"{game}.frames.part").write_text(whole + json.dumps(frames[130])[:50])
+    code, out, _ = command("fetch", game)
+    assert code == 0
+    assert f"all {len(frames) - 1} turns" in out
+    assert len(pages(arena)) == 2
+
+
+@pytest.mark.parametrize("trouble", [cuts_off, hangs_up, fails_with(429, Retry_After="3"), fails_with(502)])
+def test_a_page_that_fails_once_is_asked_for_again(arena, command, game, frames, trouble):
+    arena.disturb += [None, None, None, trouble]
+    code, out, _ = command("fetch", game)
+    assert code == 0
+    assert f"all {len(frames) - 1} turns" in out
+
+
+def test_pages_that_miss_a_turn_are_refused(arena, command, game):
+    del arena.games[game]["frames"][150]
+    code, _, err = command("fetch", game)
+    assert code == 1
+    assert "frames are missing" in err
+
+
+def test_a_game_that_is_still_played_waits(arena, command, game, tmp_path):
+    arena.games[game]["status"] = "running"
+    code, _, err = command("fetch", game)
+    assert code == 1
+    assert "is running; fetch it when it is over" in err
+    assert not list(tmp_path.glob("outputs/arena-games/*"))
+
+
+def test_a_game_that_never_ends_is_left(arena, command, game, frames):
+    arena.games[game]["frames"] = [{**frames[0], "Turn": turn} for turn in range(6000)]
+    code, _, err = command("fetch", game)
+    assert code == 1
+    assert "more than 5000 turns" in err
+    assert len(pages(arena)) == 51
+
+
+@pytest.mark.parametrize("damage", [{"Snakes": 7}, {"Snakes": [{"ID": "x"}]}, {"Food": [{"X": 10**9, "Y": 0}]}])
+def test_frames_that_no_game_has_do_not_hold_up_the_others(arena, command, game, frames, damage):
+    bad = [*frames[:30], {**frames[30], **damage}]
+    other = arena.add_game(bad, [], board="19x19")
+    code, out, err = command("fetch", other, game)
+    assert code == 1
+    assert f"{other}  not fetched: " in err
+    assert f"{game}  all " in out
+
+
+@pytest.mark.parametrize(
+    ("game_id", "said"), [(MISSING, "404"), ("../../etc/passwd", "no game's id"), ("x" * 36, "no game's id")]
+)
+def test_ids_of_nothing(arena, command, game_id, said):
+    code, _, err = command("fetch", game_id)
+    assert code in (1, 2)
+    assert said in err
+
+
+def test_a_deviation_is_named_with_its_turn(arena, command, game):
+    changed = copy.deepcopy(arena.games[game]["frames"])
+    living = next(snake for snake in changed[57]["Snakes"] if snake["Death"] is None)
+    living["Health"] -= 1
+    arena.games[game]["frames"] = changed
+    code, out, _ = command("fetch", game, "--json")
+    (told,) = json.loads(out)["fetched"]
+    assert code == 0
+    assert told["check"].startswith(f"deviates from our rules, first on turn 57: {living['Name']} has health")
+    assert len(told["deviations"]) == 2
+
+
+def test_snail_mode_is_checked_with_its_trails(arena, command):
+    boards = boards_of(official_games("standard", "snail_mode")[0])
+    game = arena.add_game(frames_of(boards), [], board="7x7", game_type="snail")
+    assert f"all {len(boards) - 1} turns follow the rules" in command("fetch", game)[1]
+
+
+def test_royales_walls_are_compared_with_the_games_id(arena, command):
+    boards = boards_of(official_games("royale", "royale")[0])
+    game = arena.add_game(frames_of(boards), [], board="11x11", game_type="royale")
+    assert "walls don't follow from its id" in command("fetch", game)[1]
+
+
+def test_all_fetches_what_is_over_and_not_there(arena, command, game, frames):
+    mine = next(iter(arena.snakes))
+    arena.add_game(frames, [mine], board="19x19", status="running")
+    code, out, _ = command("fetch", "--all", "--json")
+    assert code == 0
+    assert [one["game"] for one in json.loads(out)["fetched"]] == [game]
+
+
+@pytest.mark.parametrize("words", [[], ["--all", MISSING]])
+def test_fetch_wants_to_know_which(arena, command, words):
+    code, _, err = command("fetch", *words)
+    assert code == 2
+    assert "say which games" in err
+
+
+def test_games_lists_results_and_filters_them(arena, command):
+    mine, rival = arena.add_snake("Hisser"), arena.add_snake("Rival", owner="bob")
+    for day, fields in enumerate([{"winner": mine}, {"winner": rival}, {"winner": "Rival"}, {}, {"status": "running"}], 1):
+        arena.add_game([], [mine, rival], created_at=f"2026-11-{day:02}T12:00:00Z", **fields)
+    listed = lambda *words: [(g["created_at"][8:10], g["result"]) for g in json.loads(command("games", *words, "--json")[1])]  # noqa: E731
+    assert listed() == [("05", ""), ("04", "draw"), ("03", "lost"), ("02", "lost"), ("01", "won")]
+    assert listed("--lost", "--since", "2026-11-03") == [("03", "lost")]
+    assert listed("--since", "2026-11-04T11:00:00") == [("05", ""), ("04", "draw")]
+    assert "Hisser, Rival" in command("games")[1]
+
+
+@pytest.mark.parametrize("when", ["yesterday", "3w", "-1d", "2026-13-01"])
+def test_a_time_that_is_none(arena, command, when):
+    code, _, err = command("games", f"--since={when}")
+    assert code == 2
+    assert "is no time" in err
+
+
+def test_no_games_are_no_error(arena, command):
+    assert command("games")[:2] == (0, "no such games\n")
+    arena.add_snake("Hisser")
+    assert command("games", "--snake", "Hiser")[0] == 2
+
+
+def test_times_may_have_nanoseconds_and_zones(arena, command):
+    mine = arena.add_snake("Hisser")
+    arena.add_game([], [mine], created_at="2026-11-20T20:00:00.123456789Z")
+    arena.add_game([], [mine], created_at="2026-11-20T23:30:00+04:00")
+    assert len(json.loads(command("games", "--since", "2026-11-20T19:45", "--json")[1])) == 1
+    assert len(json.loads(command("games", "--since", "2026-11-20T19:15", "--json")[1])) == 2

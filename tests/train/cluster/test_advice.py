@@ -1,0 +1,34 @@
+"""What is said against a run's size before it is paid for."""
+
+from __future__ import annotations
+
+from train.cluster.advice import warnings
+from train.cluster.scale import scale_overrides
+from train.config import Experiment
+
+
+def advice(name: str, instances: str, *overrides: str) -> list[str]:
+    return warnings(Experiment.load(name, [*scale_overrides(instances), *overrides]))
+
+
+def test_env_runners_that_would_wait_are_counted_and_so_is_a_batch_that_nobody_tuned_for():
+    waiting, batch = advice("battlesnake-ppo", "100*ml.c5.18xlarge")
+    assert waiting.startswith("7199 env runners play 784,691,000 decisions per second")
+    assert "goes through 36,250, for which 1 would do" in waiting
+    # 7199 env runners × 16 steps × 16 games.
+    assert batch.startswith("a batch of 1,842,944 game steps is 225 times the 8,192")
+
+
+def test_a_gpu_is_told_to_be_faster_than_what_was_measured():
+    (waiting,) = advice("battlesnake-apex", "ml.g5.2xlarge+2*ml.c5.9xlarge")
+    assert waiting.endswith("A GPU learns faster than the one thread that was measured")
+
+
+def test_of_a_world_that_was_not_measured_only_the_batch_is_known():
+    assert advice("procgen-ppo", "ml.c5.4xlarge") == []
+    (batch,) = advice("procgen-ppo", "ml.g5.2xlarge+4*ml.c5.9xlarge")
+    assert "36,864 game steps is 2 times the 16,384" in batch
+
+
+def test_where_playing_is_the_limit_there_is_nothing_to_say():
+    assert advice("battlesnake-ppo", "ml.c5.xlarge", "scale.workers=1", "ppo.num_epochs=1", "ppo.num_threads=2") == []

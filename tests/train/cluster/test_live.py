@@ -1,0 +1,77 @@
+"""What `sized` makes of AWS's figures fits, by `fit`, on what Ray says that such machines offer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import botocore.session
+import pytest
+import ray
+
+from envs.common.errors import ConfigError, UnknownNameError
+from train.cluster.instances import gpus, vcpus
+from train.cluster.live import fit
+from train.cluster.scale import scale_overrides
+from train.cluster.sizes import sized
+from train.config import Experiment
+
+
+def offered() -> list[str]:
+    """The instance types that SageMaker offers and on which we train."""
+    found = []
+    for instance in botocore.session.get_session().get_service_model("sagemaker").shape_for("TrainingInstanceType").enum:
+        try:
+            vcpus(instance)
+        except (ConfigError, UnknownNameError):
+            continue
+        found.append(instance)
+    return found
+
+
+def node(instance: str, group: str) -> dict[str, Any]:
+    """A machine of that type, as Ray describes it."""
+    resources = {"CPU": float(vcpus(instance)), f"group_{group}": 1000.0}
+    return {"Alive": True, "Resources": resources | ({"GPU": float(gpus(instance))} if gpus(instance) else {})}
+
+
+def scales(instance: str) -> list[tuple[str, list[dict[str, Any]]]]:
+    """The three scales that this type may have, and the machines on which they find themselves."""
+    return [
+        (instance, [node(instance, "all")]),
+        (f"2*{instance}", [node(instance, "all")] * 2),
+        (f"{instance}+2*ml.c5.4xlarge", [node(instance, "learner"), *[node("ml.c5.4xlarge", "rollout")] * 2]),
+        (f"ml.g5.12xlarge+2*{instance}", [node("ml.g5.12xlarge", "learner"), *[node(instance, "rollout")] * 2]),
+    ]
+
+
+def test_what_follows_from_every_listed_instance_fits_on_it(monkeypatch):
+    base, tried = Experiment.load("battlesnake-ppo"), 0
+    for instance in offered():
+        for text, nodes in scales(instance):
+            monkeypatch.setattr(ray, "nodes", lambda nodes=nodes: nodes)
+            experiment = sized(base.override(scale_overrides(text)))
+            assert fit(experiment) == experiment, text
+            tried += 1
+    assert tried > 4 * 100
+
+
+def test_a_run_without_a_size_leaves_a_cpu_to_each_that_learns(monkeypatch):
+    monkeypatch.setattr(ray, "nodes", lambda: [node("ml.g5.12xlarge", "all")])
+    base = Experiment.load("battlesnake-ppo", ["num_env_runners=0"])
+    assert fit(base).num_env_runners == 48 - 1
+    assert fit(base.override(["num_learners=4", "num_gpus_per_learner=1"])).num_env_runners == 48 - 4
+
+
+@pytest.mark.parametrize(
+    ("instances", "overrides", "message"),
+    [
+        ("ml.c5.4xlarge", ["scale.workers=17"], "17 env runners need a CPU each, but the cluster has 16"),
+        ("ml.g5.12xlarge", [], "4 GPUs are to learn, but the cluster has 0"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_ray_waits_for_it_forever(monkeypatch, instances, overrides, message):
+    there = node(instances, "all")
+    there["Resources"].pop("GPU", None)
+    monkeypatch.setattr(ray, "nodes", lambda: [there])
+    with pytest.raises(ConfigError, match=message):
+        fit(sized(Experiment.load("battlesnake-ppo", [*scale_overrides(instances), *overrides])))

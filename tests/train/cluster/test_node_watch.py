@@ -1,0 +1,56 @@
+"""The watch on a Ray node, on processes that only look like Ray's."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from train.cluster import memory
+from train.cluster.node_watch import NodeWatch
+
+ADDRESS, OTHER = "127.9.8.7", "127.9.8.6"
+
+
+@pytest.fixture
+def start(tmp_path) -> Iterator:
+    """Starts a program of that name and address, which waits."""
+    shell, started = shutil.which("bash"), []
+
+    def start(name: str, address: str) -> subprocess.Popen[bytes]:
+        program = tmp_path / name
+        if not program.exists():
+            shutil.copy(shell, program)
+        arguments = [str(program), "-c", "read", f"--node_ip_address={address}"]
+        started.append(subprocess.Popen(arguments, stdin=subprocess.PIPE))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_whichever_of_its_processes_dies_is_named(start, monkeypatch):
+    monkeypatch.setattr(memory, "_COUNTERS", (Path("/nonexistent"),))
+    raylet, _ = start("raylet", ADDRESS), start("gcs_server", ADDRESS)
+    watch = NodeWatch.of(ADDRESS)
+    assert [name for name, *_ in sorted(watch.processes)] == ["gcs_server", "raylet"]
+    assert watch.died() == ""
+    raylet.kill()
+    # Dead, but not buried, as where a container has no init.
+    while (Path("/proc") / str(raylet.pid) / "stat").read_text().split()[2] != "Z":
+        pass
+    assert watch.died().startswith("Ray's raylet on this machine died (out of memory?")
+    raylet.wait()
+    assert "raylet" in watch.died()
+
+
+def test_nodes_at_other_addresses_and_other_programs_are_not_watched(start):
+    start("raylet", OTHER)
+    start("worker", ADDRESS)
+    assert NodeWatch.of(ADDRESS).processes == ()
+    assert NodeWatch.of(ADDRESS).died() == ""

@@ -1,0 +1,65 @@
+"""What is expected of a run by measured speeds: the figures of docs/cluster.md, and sums done by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from train.cluster.scale import scale_overrides
+from train.cluster.sizes import sized
+from train.cluster.speeds import MEASURED, expected_stages, fullest, measured_like
+from train.config import Experiment
+
+DOCS = Path(__file__).parents[3] / "docs" / "cluster.md"
+
+
+def load(name: str, instances: str, *overrides: str) -> Experiment:
+    return sized(Experiment.load(name, [*scale_overrides(instances), *overrides]))
+
+
+def test_the_figures_are_those_that_the_page_tells():
+    rows = [line.split("|")[1:-1] for line in DOCS.read_text().splitlines() if line.startswith("| ")]
+    told = {row[0].strip(): [cell.strip().replace(" ", "") for cell in row[1:]] for row in rows}
+    ppo, apex = MEASURED["battlesnake-ppo"], MEASURED["battlesnake-apex"]
+    assert told["decisions played"] == [f"{one.played_a_second:.0f}" for one in (ppo, apex)]
+    assert told["decisions learned from once"] == [f"{one.learned_a_second:.0f}" for one in (ppo, apex)]
+    assert told["bytes per decision over the network"][0] == f"{ppo.bytes_a_decision:.0f}"
+    assert told["bytes per decision over the network"][1].startswith(f"{apex.bytes_a_decision:.0f}(")
+    assert told["decisions a shard of replay takes in and gives out"][1] == f"{apex.remembered_a_second:.0f}"
+
+
+def test_of_eight_processors_seven_play_and_one_thread_learns_twice_from_each_decision():
+    through = expected_stages(load("battlesnake-ppo", "ml.c5.2xlarge"))
+    assert through["play"] == 7 * 109_000
+    assert through["learn"] == 72_500 / 2
+    assert fullest(through) == "learn"
+
+
+def test_more_learners_more_threads_and_fewer_epochs_learn_faster():
+    through = expected_stages(load("battlesnake-ppo", "ml.g5.12xlarge", "ppo.num_epochs=1", "ppo.num_threads=3"))
+    assert through["learn"] == 4 * 3 * 72_500
+
+
+def test_the_link_carries_weights_besides_decisions():
+    through = expected_stages(load("battlesnake-apex", "ml.g5.2xlarge+2*ml.c5.9xlarge"))
+    assert through["network"] == pytest.approx(1.25e9 / (1_484 + 1.6e6 / 2_800))
+    assert through["shards"] == 5 * 206_000
+
+
+@pytest.mark.parametrize(
+    ("overrides", "like"),
+    [
+        ([], "battlesnake-ppo"),
+        (["seed=3", "ppo.learning_rate=1e-4", "env.options.num_games=16"], "battlesnake-ppo"),
+        (["network.options.hidden_sizes=[1024]"], None),
+        (["env.options.width=19"], None),
+        (["ppo.lstm_units=32"], None),
+    ],
+)
+def test_only_a_run_like_one_that_was_measured_has_an_expectation(overrides, like):
+    assert measured_like(Experiment.load("battlesnake-ppo", overrides)) == like
+
+
+def test_another_world_has_none():
+    assert expected_stages(load("procgen-ppo", "ml.c5.2xlarge")) is None

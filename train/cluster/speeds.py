@@ -1,0 +1,94 @@
+"""How fast each stage of a run is, from playing to learning, as it was measured; and what that means for a run of some size."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from train.algorithm_settings import APEXSettings, PPOSettings
+from train.config import Experiment
+
+NETWORK_BYTES_A_SECOND = 10e9 / 8
+"""10 Gbit/s, which ml.c5.9xlarge and ml.g5.2xlarge have at most for long."""
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What one thread does per second of its CPU time, and how much it sends."""
+
+    played_a_second: float
+    """Decisions that an env runner plays."""
+    bytes_a_decision: float
+    """Of what it sends to the machine that learns, on which the shards of replay are, too."""
+    unpacked_a_second: float
+    """Decisions that the receiving process takes in."""
+    learned_a_second: float
+    """Decisions that a learner goes through once."""
+    uses: float
+    """How often each decision is learned from."""
+    weight_bytes: float
+    """Of the network, which every env runner fetches."""
+    decisions_a_fetch: float
+    """That an env runner plays with the same weights."""
+    remembered_a_second: float
+    """Decisions that a shard of replay takes in and gives out as often as they are learned from; infinite without replay."""
+
+
+MEASURED = {
+    "battlesnake-ppo": Constants(109_000, 1_479, 8.3e6, 72_500, 2, 1.6e6, 22_600, math.inf),
+    "battlesnake-apex": Constants(83_000, 1_484, math.inf, 25_800, 1, 1.6e6, 2_800, 206_000),
+}
+"""By the experiment for which it was measured: `python -m tests.benchmarks.scaling plan`, on one thread of an AMD EPYC."""
+
+
+def stages(constants: Constants, workers: int, *, learner_speed: float, shards: int) -> dict[str, float]:
+    """Return the decisions per second that each stage lets through, with so many env runners of one CPU each.
+
+    `learner_speed` is the learner's speed in threads like the one that was measured.
+    """
+    per_fetch = constants.weight_bytes / constants.decisions_a_fetch
+    return {
+        "play": workers * constants.played_a_second,
+        "receive": constants.unpacked_a_second if math.isinf(constants.remembered_a_second) else math.inf,
+        "shards": shards * constants.remembered_a_second,
+        "network": NETWORK_BYTES_A_SECOND / (constants.bytes_a_decision + per_fetch),
+        "learn": learner_speed * constants.learned_a_second / constants.uses,
+    }
+
+
+def fullest(through: dict[str, float]) -> str:
+    """Return the stage that limits all others."""
+    return min(through, key=lambda stage: through[stage])
+
+
+def measured_like(experiment: Experiment) -> str | None:
+    """Return the experiment of `MEASURED` that plays the same game with the same network and algorithm; None if none does."""
+    return next((name for name in MEASURED if _alike(experiment, Experiment.load(name))), None)
+
+
+def expected_stages(experiment: Experiment) -> dict[str, float] | None:
+    """Return what `stages` gives for a sized experiment, if one like it was measured.
+
+    A learner counts as `num_threads` threads, or as one if that is left open. A GPU counts like one thread, because none was
+    measured; it is faster.
+    """
+    name, settings = measured_like(experiment), experiment.settings
+    if name is None:
+        return None
+    assert isinstance(settings, PPOSettings | APEXSettings)
+    uses = settings.num_epochs if isinstance(settings, PPOSettings) else settings.replay_ratio
+    shards = settings.num_replay_shards if isinstance(settings, APEXSettings) else 1
+    speed = max(1, experiment.num_learners) * (settings.num_threads or 1)
+    constants = dataclasses.replace(MEASURED[name], uses=uses)
+    return stages(constants, max(1, experiment.num_env_runners), learner_speed=speed, shards=shards)
+
+
+def _alike(one: Experiment, other: Experiment) -> bool:
+    return _what_costs_time(one) == _what_costs_time(other)
+
+
+def _what_costs_time(experiment: Experiment) -> list[Any]:
+    options = [experiment.env.options.get(name) for name in ("observation", "width", "height", "num_snakes")]
+    return [experiment.env.name, *options, experiment.policy_network, experiment.algorithm]

@@ -1,0 +1,61 @@
+"""Continues a run with another number of processes. Everything else of an experiment is fixed once its run has begun."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from envs.common.errors import ConfigError
+from train.algorithm_settings import PPOSettings
+from train.cluster.scale import Local
+from train.cluster.sizes import sized, steps_per_update, with_workers
+from train.config import Experiment
+
+_RUNNERS = "num_env_runners"
+_SIZES = (_RUNNERS, "num_learners", "num_gpus_per_learner", "scale")
+_SAME_BATCH = 1.1
+
+
+def is_size(override: str) -> bool:
+    """Return whether a "dotted.key=value" override is about how many processes run and where, and not what they learn."""
+    return override.partition("=")[0].partition(".")[0] in _SIZES
+
+
+def resized(experiment: Experiment, overrides: Sequence[str]) -> Experiment:
+    """Return the experiment of a run with other sizes, which "dotted.key=value" overrides name.
+
+    As for a `scale`, PPO keeps the size of its batch, by longer or shorter fragments, and APEX gets replay shards for its env
+    runners. Raises `ConfigError` for an override of anything else and for a number of env runners with which PPO can't keep
+    its batch, because then the curve before and the curve after would belong to two experiments.
+    """
+    if other := [override for override in overrides if not is_size(override)]:
+        raise ConfigError(
+            f"{other[0]!r} would change the experiment, whose run has begun; --resume takes sizes only: "
+            f"{', '.join(_SIZES)}.…. For anything else begin a new run: --config RUN/config.yaml with --set"
+        )
+    if not overrides:
+        return experiment
+    made = experiment.override(overrides)
+    changes_scale = made.scale != experiment.scale
+    workers = made.num_env_runners
+    # Each size follows from the run as it was.
+    made = dataclasses.replace(made, num_env_runners=experiment.num_env_runners)
+    if changes_scale:
+        made = sized(made)
+    elif workers != experiment.num_env_runners:
+        if not isinstance(made.scale, Local):
+            made = dataclasses.replace(made, scale=dataclasses.replace(made.scale, workers=max(1, workers)))
+        made = with_workers(made, workers)
+    _check_batch(experiment, made)
+    return made
+
+
+def _check_batch(before: Experiment, after: Experiment) -> None:
+    if not isinstance(before.settings, PPOSettings):
+        return
+    old, new = steps_per_update(before), steps_per_update(after)
+    if max(old, new) > _SAME_BATCH * min(old, new):
+        raise ConfigError(
+            f"with {after.num_env_runners} env runners a batch would have {new:,} game steps, but the run learned from {old:,} "
+            "until now, so it would be another experiment; take fewer env runners"
+        )

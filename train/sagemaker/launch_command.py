@@ -1,0 +1,217 @@
+"""`procsnake launch`: explains, checks, prints or creates a job that trains on SageMaker."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from envs.common.command_line import Commands, add_json, at_least, positive, print_json, shell_command
+from envs.common.errors import ConfigError
+from train.sagemaker.job_command import add_following, follow_home, say
+
+LAUNCH_HELP = """\
+The run comes back as a folder under runs/, like one that was trained here. Nothing is sent with --explain, --print-request or
+--dry-run. Costs money: see docs/sagemaker.md.
+
+examples:
+  procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --explain
+  procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --explain --price ml.c5.4xlarge=0.82
+  procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --stack procsnake --print-request
+  procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --stack procsnake --spot
+  procsnake launch battlesnake-apex --instances '3*ml.c5.4xlarge' --stack procsnake
+  procsnake launch battlesnake-apex --instances 'ml.g5.2xlarge+2*ml.c5.9xlarge' --stack procsnake --set seed=1
+"""
+
+
+def add_command(command: Commands) -> None:
+    """Add the command."""
+    parser = command("launch", run_launch, "Train on SageMaker: one instance, several, or two kinds.", LAUNCH_HELP)
+    parser.add_argument("experiment", help="name of an experiment, or a YAML file")
+    parser.add_argument("--on", choices=["sagemaker"], default="sagemaker", help="where (default: %(default)s)")
+    parser.add_argument("--instances", metavar="TEXT", help="INSTANCE, N*INSTANCE or LEARNER+N*PLAYER: short for --set scale.…")
+    parser.add_argument("--two-jobs", action="store_true", help="with two kinds of instances: two jobs in one VPC")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
+    parser.add_argument("--minutes", type=float, help="short for --set budget.max_minutes=…")
+    parser.add_argument("--spot", action="store_true", help="on spare capacity: cheaper; continues by itself if interrupted")
+    parser.add_argument(
+        "--max-hours", type=positive, default=24.0, help="hours until the job is stopped (default: %(default)s)"
+    )
+    parser.add_argument("--max-wait-hours", type=positive, help="the same with waiting for --spot (default: twice --max-hours)")
+    parser.add_argument("--max-cost", type=positive, metavar="DOLLARS", help="stop the job before its instances cost more")
+    parser.add_argument("--speed", type=positive, metavar="DECISIONS", help="per second, as you measured it: for the estimate")
+    parser.add_argument("--include", action="append", default=[], metavar="PATH", help="file or folder that the job needs")
+    parser.add_argument("--volume", type=at_least(1), default=50, help="disk of each instance, GiB (default: %(default)s)")
+    parser.add_argument("--keep-alive-minutes", type=positive, help="how long instances wait for the next job")
+    parser.add_argument("--tag", action="append", default=[], metavar="KEY=VALUE", help="may be repeated")
+    parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="for the containers; not for secrets")
+    parser.add_argument("--encrypt", action="store_true", help="encrypt what the instances send to each other")
+    parser.add_argument(
+        "--kms-key", default="", metavar="KEY", help="ID or ARN of the KMS key for source, token, output, disks"
+    )
+    parser.add_argument("--isolate", action="store_true", help="let the containers reach nothing but each other")
+    parser.add_argument("--retries", type=at_least(0), default=0, help="starts after faults of AWS's (default: %(default)s)")
+    places = parser.add_argument_group("places (or PROCSNAKE_ROLE, PROCSNAKE_IMAGE, …, or what a stack says)")
+    places.add_argument("--stack", help="CloudFormation stack made from train/sagemaker/stack.yaml")
+    for name, text in (("role", "ARN of the job's role"), ("image", "URI of the image"), ("bucket", "S3 bucket"),
+                       ("subnets", "IDs, with commas"), ("security-groups", "IDs, with commas")):  # fmt: skip
+        places.add_argument(f"--{name}", help=text)
+    places.add_argument("--prefix", default="procsnake", help="folder in the bucket (default: %(default)s)")
+    show = parser.add_mutually_exclusive_group()
+    show.add_argument("--explain", action="store_true", help="show what follows from the instances, and end")
+    show.add_argument("--print-request", action="store_true", help="check and print the request, and end")
+    show.add_argument("--dry-run", action="store_true", help="do everything but call AWS")
+    show.add_argument("--no-follow", action="store_true", help="end once the job is created")
+    add_json(parser)
+    add_following(parser)
+
+
+def run_launch(options: argparse.Namespace) -> int:
+    """Run `procsnake launch`. Returns the exit code."""
+    from train.cluster.scale import Local
+    from train.config import Experiment
+    from train.sagemaker.costs import parse_prices
+
+    overrides = _overrides(options)
+    experiment = Experiment.load(options.experiment, overrides)
+    if not experiment.uses_ray:
+        raise ConfigError(f"{experiment.algorithm} is a single process, which jobs aren't made for: train it where you are")
+    if isinstance(experiment.scale, Local):
+        raise ConfigError("the experiment's scale is local; name instances, e.g. --instances ml.c5.4xlarge")
+    prices = parse_prices(options.price)
+    seconds = _max_seconds(options, experiment, prices)
+    if options.explain:
+        _explain(options, experiment, prices, seconds)
+        return 0
+    if options.json and not options.print_request:
+        raise ConfigError("--json goes with --explain and --print-request; a job that runs is told as it goes")
+    return _launch(options, experiment, overrides, prices, seconds)
+
+
+def _max_seconds(options: argparse.Namespace, experiment: Any, prices: dict[str, float]) -> int:
+    """After how many seconds the job is stopped."""
+    from train.sagemaker.estimate import affordable_seconds
+
+    seconds = round(3600 * options.max_hours)
+    if options.max_cost is None:
+        return seconds
+    kept = _keep_alive_seconds(options)
+    measured = options.speed
+    return affordable_seconds(
+        experiment, prices, options.max_cost, max_seconds=seconds, keep_alive_seconds=kept, decisions_per_second=measured
+    )
+
+
+def _keep_alive_seconds(options: argparse.Namespace) -> int:
+    return round(60 * options.keep_alive_minutes) if options.keep_alive_minutes else 0
+
+
+def _explain(options: argparse.Namespace, experiment: Any, prices: dict[str, float], seconds: int) -> None:
+    from train.cluster.advice import warnings
+    from train.cluster.sizes import explanation, figures
+    from train.sagemaker import estimate
+
+    found = estimate.estimate(experiment, prices, max_seconds=seconds, decisions_per_second=options.speed)
+    needed = estimate.quotas(experiment, spot=options.spot, keep_alive=bool(options.keep_alive_minutes))
+    if options.json:
+        print_json(
+            {**figures(experiment), "estimate": {**found.figures(), "quotas": dict(needed)}, "warnings": warnings(experiment)}
+        )
+        return
+    quotas = ", ".join(f"{count} × {name!r}" for name, count in needed)
+    rows = [*explanation(experiment), *found.lines(), ("quotas", f"{quotas} (Service Quotas → Amazon SageMaker)")]
+    rows += [("warning", text) for text in warnings(experiment)]
+    print("\n".join(f"{name:<12}{text}" for name, text in rows))
+
+
+def _overrides(options: argparse.Namespace) -> list[str]:
+    from train.cluster.scale import scale_overrides
+
+    if options.two_jobs and not options.instances:
+        raise ConfigError("--two-jobs goes with --instances; in an experiment it is scale.mode: two-jobs")
+    overrides = scale_overrides(options.instances, two_jobs=options.two_jobs) if options.instances else []
+    if options.minutes is not None:
+        overrides.append(f"budget.max_minutes={options.minutes}")
+    return overrides + options.set
+
+
+def _launch(
+    options: argparse.Namespace, experiment: Any, overrides: Sequence[str], prices: dict[str, float], max_seconds: int
+) -> int:
+    from train.cluster.advice import warnings
+    from train.cluster.sizes import sized
+    from train.config import experiment_text
+    from train.run import check
+    from train.sagemaker.account import Account
+    from train.sagemaker.job import requests
+    from train.sagemaker.jobs import start
+    from train.sagemaker.request_rules import check_requests
+    from train.sagemaker.source import pack
+
+    account = Account.of(options.region)
+    job = _job(options, experiment, account, overrides, max_seconds)
+    asked = requests(job)
+    check_requests(asked)
+    if options.print_request:
+        print_json(asked if len(asked) > 1 else asked[0])
+        return 0
+    # Mistakes in the experiment show here, for nothing, rather than minutes later on instances that are paid for.
+    check(sized(experiment))
+    for text in warnings(experiment):
+        say(f"warning: {text}")
+    source = pack(experiment_text(options.experiment), options.include)
+    if options.dry_run:
+        print(f"would upload {len(source) / 2**20:.1f} MiB of source and a token to {job.place}/")
+        print("\n".join(f"would create {request['TrainingJobName']}" for request in asked))
+        return 0
+    names = start(account, job, source, say)
+    if options.no_follow:
+        print(f"follow it: {shell_command('job', 'follow', names[0])}")
+        return 0
+    return follow_home(options, account, names, prices)
+
+
+def _job(options: argparse.Namespace, experiment: Any, account: Any, overrides: Sequence[str], max_seconds: int) -> Any:
+    from train.sagemaker.account import JobResources
+    from train.sagemaker.hyperparameters import encode_overrides
+    from train.sagemaker.job import Job
+    from train.sagemaker.jobs import job_name
+    from train.sagemaker.source import EXPERIMENT_FILE
+
+    given = {name: getattr(options, name) for name in ("role", "image", "bucket", "subnets", "security_groups")}
+    places = JobResources.find(account, given, options.stack)
+    return Job(
+        name=job_name(experiment.name),
+        image=places.image,
+        role=places.role,
+        bucket=places.bucket,
+        prefix=options.prefix,
+        region=account.region,
+        scale=experiment.scale,
+        hyperparameters=encode_overrides(EXPERIMENT_FILE, overrides),
+        spot=options.spot,
+        max_seconds=max_seconds,
+        max_wait_seconds=round(3600 * options.max_wait_hours) if options.max_wait_hours else None,
+        volume_gb=options.volume,
+        subnets=places.subnets,
+        security_groups=places.security_groups,
+        keep_alive_seconds=_keep_alive_seconds(options),
+        tags=_pairs("tag", options.tag),
+        environment=_pairs("variable", options.env),
+        encrypt=options.encrypt,
+        kms_key=options.kms_key,
+        isolate=options.isolate,
+        retries=options.retries,
+    )
+
+
+def _pairs(what: str, texts: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise ConfigError(f"{what} {text!r} is not of the form KEY=VALUE")
+        if key in found:
+            raise ConfigError(f"{what} {key!r} is given twice: {found[key]!r} and {value!r}")
+        found[key] = value
+    return found
