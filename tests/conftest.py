@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,10 @@ import pytest
 from tests.browser import launched
 
 pytest_plugins = ["tests.pace", "tests.skips"]
+
+# Ray's workers are nice by 15: beside other tests they would get a hundredth of the machine, and take minutes to their first
+# rollout.
+os.environ["RAY_worker_niceness"] = "0"
 
 
 @pytest.fixture(autouse=True)

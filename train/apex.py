@@ -204,13 +204,14 @@ class APEX(DQN):
         self._server: ActorHandle = server_class.remote()
         self._rng = np.random.default_rng(self.config.seed)
         self._masses: dict[int, float] = {}
+        self._lives: dict[int, str] = {}
         self._pings: dict[int, ray.ObjectRef] = {}
         self._updates = self._restored_runners = self._restored_shards = 0
         self._trained = 0
         self._steps_before_learning: float | None = None
 
     def training_step(self) -> None:
-        self._restored_shards += len(self._restore_shards())
+        self._restore_shards()
         self._fetch_played()
         if self._owed() < self._most_owed():
             arguments = {"shards": self._shard_actors, "server": self._server}
@@ -218,6 +219,9 @@ class APEX(DQN):
         self._request_batches()
         for shard, (life, mass, batches) in self._fetch_batches():
             self._masses[shard] = mass
+            # A shard may be back before anybody asked it in vain, so that only its new life tells.
+            self._restored_shards += self._lives.get(shard, life) != life
+            self._lives[shard] = life
             if not batches:
                 time.sleep(_PATIENCE)
                 continue
@@ -300,8 +304,8 @@ class APEX(DQN):
             weights = {COMPONENT_RL_MODULE: ray.put(state[COMPONENT_RL_MODULE]), WEIGHTS_SEQ_NO: state[WEIGHTS_SEQ_NO]}
             self._server.push.remote(weights)
 
-    def _restore_shards(self) -> list[int]:
-        """Take shards that answer again back into service, and return them.
+    def _restore_shards(self) -> None:
+        """Take shards that answer again back into service.
 
         An answer counts however late it comes. RLlib's own probe asks anew each time and waits as long as it is told; a busy
         machine that always took a little longer never had its shard back.
@@ -309,7 +313,6 @@ class APEX(DQN):
         for shard in self.shards.actor_ids():
             if not self.shards.is_actor_healthy(shard) and shard not in self._pings:
                 self._pings[shard] = self._shard_actors[shard].ping.remote()
-        restored = []
         for shard, ping in list(self._pings.items()):
             if not ray.wait([ping], timeout=0)[0]:
                 continue
@@ -320,8 +323,6 @@ class APEX(DQN):
                 continue  # It is still being restarted.
             self.shards.set_actor_state(shard, healthy=True)
             self._masses.pop(shard, None)
-            restored.append(shard)
-        return restored
 
     def _log_pace(self) -> None:
         steps = self.agent_steps() - (self._steps_before_learning or 0.0)

@@ -23,5 +23,7 @@ def test_games_go_on_beside_an_attack(attack, count):
     # Whether one is late depends on what else the machine does; whether it is answered doesn't.
     assert (seen["failed"], seen["5xx"]) == (0, 0), seen["first_failures"]
     if attack == "starts":
-        assert seen["started"] == count
+        # How many fit into the time is the machine's business; that none is turned away is the server's.
+        assert seen["refused"] == 0
+        assert seen["started"] > 100
         assert seen["disk_mib"] < 5

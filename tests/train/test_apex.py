@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
 import ray
+from ray.exceptions import RayError
 
 from envs.common.errors import ConfigError
 from tests.train.experiments import has_played, toy_q, train_until
@@ -141,6 +143,18 @@ class SlowToAnswer(ReplayShard):
         return super().ping()
 
 
+def wait_until_it_answers(shard, seconds=600):
+    until = time.monotonic() + seconds
+    # The kill takes a while to arrive, so that the first answers may be of the old life.
+    old_life = ray.get(shard.sample.remote(batch_size=1, num_batches=0, beta=0.4))[0]
+    while time.monotonic() < until:
+        with suppress(RayError):
+            if ray.get(shard.sample.remote(batch_size=1, num_batches=0, beta=0.4))[0] != old_life:
+                return
+        time.sleep(0.2)
+    pytest.fail("the shard didn't come back")
+
+
 @pytest.mark.long
 def test_goes_on_when_an_env_runner_and_a_shard_are_killed_and_corrupts_no_transition(one_ray, monkeypatch):
     monkeypatch.setattr("train.apex.ReplayShard", SlowToAnswer)
@@ -162,8 +176,12 @@ def test_goes_on_when_an_env_runner_and_a_shard_are_killed_and_corrupts_no_trans
         steps = algorithm.agent_steps()
         train_until(algorithm, lambda *_: algorithm.agent_steps() > steps + 2000)
         check_shards()
+        # Back before the learner asks for anything: no request of its fails.
         ray.kill(shards[0], no_restart=False)
+        wait_until_it_answers(shards[0])
         train_until(algorithm, lambda _, learned: learned.get("restored_shards", 0) >= 1, seconds=600)
+        ray.kill(shards[0], no_restart=False)
+        train_until(algorithm, lambda _, learned: learned.get("restored_shards", 0) >= 2, seconds=600)
         trained = algorithm._trained
         _, learned = train_until(algorithm, lambda *_: algorithm._trained > trained + 4000)
         assert math.isfinite(learned["qf_loss"])
