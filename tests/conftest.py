@@ -15,7 +15,7 @@ pytest_plugins = ["tests.pace", "tests.skips"]
 
 # Ray's workers are nice by 15: beside other tests they would get a hundredth of the machine, and take minutes to their first
 # rollout.
-os.environ["RAY_worker_niceness"] = "0"
+os.environ.update(RAY_worker_niceness="0")
 
 
 @pytest.fixture(autouse=True)
