@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,10 @@ pytest_plugins = ["tests.pace", "tests.skips"]
 # Ray's workers are nice by 15: beside other tests they would get a hundredth of the machine, and take minutes to their first
 # rollout.
 os.environ.update(RAY_worker_niceness="0")
+
+# What a shell starts in the background ignores Ctrl-C, and so would all that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -33,6 +33,7 @@ EXPECTED = {
         "shows its game until Ctrl-C; tests/serve/viewer/browser/test_game.py watches one",
         "trains for minutes; `make play` calls it",
         "trains for minutes at least; tests/train/comparison/test_compare.py runs a small one",
+        "trains for minutes at least; tests/train/comparison/test_procgen_benchmark.py runs a small one",
         "plays for minutes at least; tests/agents/tuning/test_commands.py plays a little",
         "trains several times; tests/train/tuning/test_tune.py does so",
         "tests/docs/test_contributing.py runs it",

@@ -1,4 +1,4 @@
-"""The commands `procsnake train`, `tune`, `report` and `compare`."""
+"""The commands `procsnake train`, `tune`, `report` and `compare`; those of other rooms are added here, too."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from envs.common.command_line import (
 )
 from envs.common.errors import ConfigError
 from train.cluster import commands as cluster_commands
+from train.comparison import procgen_command
 from train.sagemaker import commands as sagemaker_commands
 
 TRAIN_HELP = """\
@@ -72,6 +73,7 @@ def add_commands(command: Commands) -> None:
     _add_tune(command("tune", run_tune, "Search for better values of an experiment's keys, or of a search's.", TUNE_HELP))
     _add_report(command("report", run_report, "Write a run's report.html anew, or the curves of several runs.", REPORT_HELP))
     _add_compare(command("compare", run_compare, "Train several algorithms for the same time and compare them.", COMPARE_HELP))
+    procgen_command.add_command(command)
     cluster_commands.add_commands(command)
     sagemaker_commands.add_commands(command)
 

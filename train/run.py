@@ -152,7 +152,8 @@ def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | No
     bundle = session.end(provenance=provenance(), command=command or again)
     finished = session.fraction_done() >= 1.0
     if not finished:
-        progress.say(f"stopped and saved; continue with: {resume_command(folder.path)}")
+        saved = "and saved" if session.counters["iteration"] else "before its first iteration"
+        progress.say(f"stopped {saved}; continue with: {resume_command(folder.path)}")
     return RunResult(folder.path, bundle, finished, dict(session.row))
 
 

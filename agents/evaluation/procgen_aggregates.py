@@ -17,6 +17,7 @@ from envs.common.errors import MissingDependencyError, pip_install
 try:
     from rliable.library import create_performance_profile, get_interval_estimates
     from rliable.metrics import aggregate_iqm, aggregate_mean, aggregate_optimality_gap
+    from rliable.metrics import probability_of_improvement as mean_probability
 except ImportError as error:
     install = pip_install("procsnake[procgen]")
     raise MissingDependencyError("rliable", feature="an interval of Procgen scores", install=install) from error
@@ -47,6 +48,21 @@ def aggregates(scores: np.ndarray) -> list[AggregateEstimate]:
         AggregateEstimate(name=name, value=float(values[k]), interval=(float(low[k]), float(high[k])))
         for k, name in enumerate(_AGGREGATES)
     ]
+
+
+def probability_of_improvement(ours: np.ndarray, theirs: np.ndarray) -> AggregateEstimate:
+    """Return how likely a run of ours scores more than one of theirs on the same game, as the mean over the games.
+
+    Both are scores (runs, games), of the same games in the same order; the numbers of runs may differ. Ties count half.
+    """
+
+    def probability(*samples: np.ndarray) -> np.ndarray:
+        return np.array([mean_probability(*samples)])
+
+    with _seeded():
+        values, intervals = get_interval_estimates({"": [ours, theirs]}, probability, reps=2000)
+    low, high = intervals[""][:, 0]
+    return AggregateEstimate(name="probability of improvement", value=float(values[""][0]), interval=(float(low), float(high)))
 
 
 def mean_interval(returns: np.ndarray) -> tuple[float, float]:

@@ -23,6 +23,7 @@ COMMANDS = commands()
 NOT_RUN = {
     "job": "needs an AWS account",
     "cluster": "needs machines that ssh reaches",
+    "benchmark": "trains for minutes at least; tests/train/comparison/test_procgen_benchmark.py runs a small one",
     "compare": "trains for minutes at least; tests/train/comparison/test_compare.py runs a small one",
     "tune": "trains several times; tests/train/tuning/test_tune.py does so",
     "report": "needs a run; notebook 2 makes some",
@@ -84,6 +85,8 @@ def words_here(command: Command, url: str) -> list[str]:
 def reason_not_to_run(command: Command) -> str | None:
     if command.words[0] == "tune" and command.words[1].startswith("alphabeta"):
         return "plays for minutes at least; tests/agents/tuning/test_commands.py plays a little"
+    if command.words[0] == "benchmark" and "--dry-run" in command.words:
+        return None
     for first, reason in NOT_RUN.items():
         if command.words[: len(first.split())] == first.split():
             return reason

@@ -92,7 +92,8 @@ def test_solves_the_masked_bandit_where_the_world_refuses_masked_actions(one_ray
 
 
 def test_solves_the_corridor_whose_rows_end_at_different_times(one_ray):
-    best, result = best_return(toy("corridor", gamma=0.95), 60)
+    # Of as many games some reach the end by chance, a thousandth of the episodes, whatever CPU rounds the sums.
+    best, result = best_return(toy("corridor", gamma=0.95, options={"num_games": 1024}), 60)
     assert best >= 0.95
     assert result["env_runners"]["episode_len_mean"] == pytest.approx(10, abs=1)
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from agents.pages import Chart, chart_grid, fold, html_page, lead, note, section, table
 from agents.pages.figure import save_charts
@@ -23,11 +19,11 @@ from envs.common.command_line import write_whole
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError, UnknownNameError
 from train.comparison.statistics import BAND_NOTE, LAST_SHARE, SeedEstimate, mean, mean_line, ratio, reached
+from train.comparison.trainings import Say, Training, train_all
 from train.config import Experiment
-from train.runs.folder import BUNDLE, RunError, disk_errors, find_runs
+from train.runs.folder import BUNDLE, disk_errors
 from train.runs.history import Columns, read_columns
 
-Say = Callable[[str], None]
 BOARD: dict[str, Any] = {"width": 11, "height": 11, "num_snakes": 4, "rewards": "starter-pack", "max_turns": 1000}
 BASELINE = "mxnet-dqn"
 CURVES = {"episode_return_mean": ("reward per snake", "reward"), "episode_len_mean": ("turns that a snake lives", "turns")}
@@ -85,9 +81,13 @@ def compare(
         raise ConfigError(f"minutes is {minutes:g} and seeds {seeds}; they must be above 0")
     folder, cores, names = Path(out), usable_cores(), list(contenders)
     jobs = [(n, experiment_of(n, minutes=minutes, seed=s, cores=cores)) for s in range(seeds) for n in names]
+    trainings = [
+        Training(f"{number} of {len(jobs)}: {name}, seed {experiment.seed}", experiment, CONTENDERS[name].num_threads)
+        for number, (name, experiment) in enumerate(jobs, 1)
+    ]
     runs: dict[str, list[Path]] = {name: [] for name in names}
-    for number, (name, experiment) in enumerate(jobs, 1):
-        runs[name].append(_finished_run(folder, experiment, f"{number} of {len(jobs)}: {name}, seed {experiment.seed}", say))
+    for (name, _), run in zip(jobs, train_all(trainings, folder, say=say), strict=True):
+        runs[name].append(run)
     found = _measure(runs, minutes, cores)
     charts = charts_of({name: [read_columns(path) for path in paths] for name, paths in runs.items()})
     with disk_errors(folder):
@@ -95,44 +95,6 @@ def compare(
         write_whole(folder / "comparison.html", _page(found, charts))
         save_charts(folder / "comparison.png", charts)
     return found
-
-
-def _finished_run(folder: Path, experiment: Experiment, title: str, say: Say) -> Path:
-    """The run of this experiment: the one that is there, gone on with if it was interrupted, or a fresh one."""
-    if done := _look_for(folder, experiment, finished=True):
-        say(f"{title}: finished before, {done}")
-        return done
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        config = folder / f"{experiment.name}-{experiment.seed}.yaml"
-        write_whole(config, yaml.safe_dump(experiment.to_dict(), sort_keys=False))
-    begun = _look_for(folder, experiment, finished=False)
-    what = ["--resume", str(begun)] if begun else ["--config", str(config), "--runs", str(folder / "runs")]
-    say(f"{title}: {'going on with ' + str(begun) if begun else 'training'} …")
-    with open(folder / f"{experiment.name}-{experiment.seed}.log", "ab") as log:
-        code = subprocess.run(
-            [sys.executable, "-m", "procsnake", "train", *what], stdout=log, stderr=log, env=_environment(experiment.name)
-        ).returncode
-    done = _look_for(folder, experiment, finished=True)
-    if code or not done:
-        raise RunError(
-            f"{title} ended with exit code {code}; read {log.name}. The same command goes on with what is not finished"
-        )
-    return done
-
-
-def _look_for(folder: Path, experiment: Experiment, *, finished: bool) -> Path | None:
-    found = find_runs(folder / "runs", experiment)
-    kept = [run for run in found if (run / BUNDLE / "card.json").is_file() == finished]
-    return next((run for run in reversed(kept) if finished or any((run / "checkpoints").glob("[0-9]*"))), None)
-
-
-def _environment(name: str) -> dict[str, str]:
-    """That of this process, with procsnake where it is now and the contender's threads."""
-    here = str(Path(__file__).parents[1])
-    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
-    threads = CONTENDERS[name].num_threads
-    return {**os.environ, "PYTHONPATH": path, **({"OMP_NUM_THREADS": str(threads)} if threads else {})}
 
 
 def _measure(runs: Mapping[str, Sequence[Path]], minutes: float, cores: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import trim_mean
 
-from agents.evaluation.procgen_aggregates import aggregates, mean_interval, performance_profile
+from agents.evaluation.procgen_aggregates import aggregates, mean_interval, performance_profile, probability_of_improvement
 
 
 @pytest.mark.parametrize("shape", [(10, 1), (5, 16), (3, 7)])
@@ -34,6 +34,17 @@ def test_the_interval_holds_the_mean_as_often_as_it_says() -> None:
     generator = np.random.default_rng(0)
     intervals = [mean_interval(generator.normal(size=40)) for _ in range(100)]
     assert 0.87 < np.mean([low < 0 < high for low, high in intervals]) < 0.99
+
+
+def test_the_probability_of_improvement_is_the_share_of_pairs_that_win_with_ties_as_halves() -> None:
+    """Agarwal et al. 2021, section 4.3: the Mann-Whitney U statistic by the number of pairs, as the mean over games."""
+    rng = np.random.default_rng(3)
+    ours, theirs = rng.integers(0, 4, (5, 3)) / 4.0, rng.integers(0, 4, (3, 3)) / 4.0
+    pairs = [(a > b) + (a == b) / 2 for game in range(3) for a in ours[:, game] for b in theirs[:, game]]
+    found = probability_of_improvement(ours, theirs)
+    assert abs(found.value - np.mean(pairs)) < 1e-12
+    assert found.interval[0] < found.value < found.interval[1]
+    assert probability_of_improvement(ours + 1, theirs).interval == (1.0, 1.0)
 
 
 def test_runs_are_drawn_within_their_game() -> None:

@@ -58,7 +58,7 @@ def test_the_search_has_the_same_weights_whatever_alphabetas_defaults_become(mon
 
     monkeypatch.setattr("agents.search.evaluation.CROWD", Weights(length=600))
     monkeypatch.setattr("agents.sprt.openings.AlphaBeta", Noted)
-    opening(small(seats=4), 0)
+    opening(small("flood", "greedy", seats=4), 0)
     assert {(one.weights, one.crowd_weights, one.learned) for one in made} == {(Weights(), Weights(), None)}
 
 

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from agents.evaluation.procgen import POLICY, evaluate
+from envs.common.errors import ConfigError
+from envs.procgen.scores import EASY
+from procsnake import main
+from train.comparison.procgen_benchmark import benchmark, comparable
+from train.comparison.procgen_protocol import preset
+from train.runs.folder import BUNDLE
+
+SMALL = (
+    "env.options.num_games=4", "ppo.num_steps=8", "ppo.num_minibatches=2", "ppo.num_epochs=1",
+    "network.options.depths=[2, 2, 2]", "network.options.hidden=8",
+)  # fmt: skip
+
+
+def protocol(**changes):
+    chosen = {"games": ("coinrun", "maze"), "seeds": 2, "steps": 64, "episodes": 4, "overrides": SMALL}
+    return preset("small", **{**chosen, **changes})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    out, said = tmp_path_factory.mktemp("benchmark"), []
+    return benchmark(protocol(), out=out, jobs=2, say=said.append), out, said
+
+
+@pytest.mark.long
+def test_scores_are_those_that_the_runs_policies_have_when_they_are_evaluated(made):
+    found, out, _ = made
+    policies = [score for score in found["scores"] if score["player"] == POLICY]
+    assert [(s["game"], s["split"]) for s in policies] == [
+        (game, split) for game in ("coinrun", "maze") for _ in range(2) for split in ("train", "test")
+    ]
+    again = evaluate([str(out / found["runs"]["maze, seed 1"] / BUNDLE)], levels="test", episodes=4, threads=1)[0].score
+    assert policies[-1] == json.loads(json.dumps(again.to_dict()))
+    assert again.levels == "test:200"
+
+
+@pytest.mark.long
+def test_aggregates_are_those_of_the_unseen_levels(made):
+    found, _, _ = made
+    unseen = [s for s in found["scores"] if (s["player"], s["split"]) == (POLICY, "test")]
+    normalised = [
+        (s["mean_return"] - EASY[s["game"]].blind) / (EASY[s["game"]].highest - EASY[s["game"]].blind) for s in unseen
+    ]
+    aggregates = {one["name"]: one["value"] for one in found["aggregates"]}
+    assert aggregates["mean"] == pytest.approx(np.mean(normalised))
+    assert aggregates["optimality gap"] == pytest.approx(np.mean(1 - np.minimum(normalised, 1)))
+
+
+@pytest.mark.long
+def test_nothing_that_is_there_is_done_again(made):
+    found, out, said = made
+    assert sum(line.endswith("training …") for line in said) == 4
+    files = {path: path.stat().st_mtime_ns for path in [*out.glob("runs/*/config.yaml"), *out.glob("scores/*")]}
+    again = []
+    assert benchmark(protocol(), out=out, jobs=2, say=again.append) == found
+    assert [line for line in again if "before" not in line] == []
+    assert files == {path: path.stat().st_mtime_ns for path in files}
+    # With other episodes it is measured again, but not trained.
+    benchmark(protocol(episodes=8), out=out, jobs=2, say=again.append)
+    assert sum("measuring" in line for line in again) == 2
+
+
+@pytest.mark.long
+def test_the_page_has_each_games_row_curve_and_film(made):
+    _, out, _ = made
+    page = (out / "benchmark.html").read_text()
+    assert page.count("data:video/mp4") == 2
+    assert {"8.2", "5.3"} <= set(re.findall(r">([\d.]+)<", page)), "OpenAI's PPO after 8 M steps on unseen levels of both games"
+    assert "http" not in re.sub(r"http://www\.w3\.org/\S+", "", page.split("</style>")[-1].split("<script")[0])
+
+
+@pytest.mark.long
+def test_a_benchmark_is_level_with_itself_and_not_compared_with_other_games(made):
+    _, out, _ = made
+    file = str(out / "benchmark.json")
+    assert benchmark(protocol(), out=out, jobs=2, against=file, say=lambda _: None)["against"]["value"] == 0.5
+    with pytest.raises(ConfigError, match="games"):
+        comparable(file, protocol(games=("maze",)))
+
+
+def test_a_file_that_is_no_benchmark_is_refused(tmp_path):
+    wrong = tmp_path / "wrong.json"
+    for text in ("", "[]", "{}", '{"protocol": {"games": ["coinrun"], "minutes": 1}, "scores": [{}]}'):
+        wrong.write_text(text)
+        with pytest.raises(ConfigError, match=r"wrong\.json isn't the result of a benchmark"):
+            comparable(str(wrong), protocol())
+    with pytest.raises(ConfigError, match="can't be read"):
+        comparable(str(tmp_path / "missing.json"), protocol())
+
+
+def test_the_plan_says_hours_and_cost(capsys, tmp_path):
+    words = ["benchmark", "procgen", "--dry-run", "--json", "--jobs", "2", "--price", "0.5", "--out", str(tmp_path)]
+    assert main(words) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert (plan["trainings"], plan["finished"], plan["hours"], plan["cost"]) == (9, 0, 2.5, 1.25)
+    assert not any(tmp_path.iterdir())

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.train.experiments import toy
+from train.comparison.trainings import Training, is_finished, train_all
+from train.config import Experiment
+from train.runs.folder import RunError
+
+pytestmark = pytest.mark.long
+
+
+def training(name, **changes):
+    return Training(
+        name, Experiment.from_dict({**toy("identity", steps=2000).to_dict(), "name": name, **changes}), num_threads=1
+    )
+
+
+def test_two_at_a_time_end_in_order_and_are_not_run_again(tmp_path):
+    said = []
+    wanted = [training(name) for name in ("one", "other", "third")]
+    runs = train_all(wanted, tmp_path, jobs=2, say=said.append)
+    assert [run.name.split("-")[0] for run in runs] == ["one", "other", "third"]
+    assert all(is_finished(tmp_path, one.experiment) for one in wanted)
+    # The third begins only when one of the two before it has ended.
+    begun = [line.split(":")[0] for line in said if line.endswith("training …")]
+    assert begun == ["one", "other", "third"]
+    assert next(k for k, line in enumerate(said) if "done" in line) < said.index("third: training …")
+    assert train_all(wanted, tmp_path, jobs=2, say=said.append) == runs
+
+
+def test_one_that_fails_is_named_with_its_log_and_ends_the_others(tmp_path):
+    endless = training("endless", budget={"total_agent_steps": 10**9})
+    broken = training("broken", env={"name": "identity", "imports": ["tests.train.small_worlds"], "options": {"no_such": 1}})
+    with pytest.raises(RunError, match=r"broken ended with exit code 2; read .*broken-0\.log"):
+        train_all([endless, broken], tmp_path, jobs=2, say=lambda _: None)
+    assert "no_such" in (tmp_path / "broken-0.log").read_text()
+    assert not running_in(tmp_path)
+
+
+def test_an_interrupted_training_saves_and_the_next_call_goes_on_with_it(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from tests.train.comparison.test_trainings import long_one; "
+        "from train.comparison.trainings import train_all; train_all([long_one()], Path(sys.argv[1]))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
+    until = time.monotonic() + 300
+    while not any(path.read_text().count("\n") > 1 for path in tmp_path.glob("runs/*/progress.csv")):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.wait(300)
+    (run,) = tmp_path.glob("runs/*")
+    assert any((run / "checkpoints").glob("[0-9]*"))
+    assert not running_in(tmp_path)
+    said = []
+    assert train_all([long_one()], tmp_path, say=said.append) == [run]
+    assert said[0] == f"long: going on with {run} …"
+
+
+def long_one():
+    return training("long", budget={"total_agent_steps": 400_000})
+
+
+def running_in(folder: Path):
+    """The processes whose command names the folder, but for this one."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = place.read_bytes()
+        except OSError:
+            continue
+        if str(folder).encode() in words and place.parent.name != str(os.getpid()):
+            found.append(words)
+    return found

@@ -1,0 +1,171 @@
+"""Trains and measures all of a `Protocol`, for `procsnake benchmark procgen`. What is there already is not done again."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.card import library_versions
+from agents.evaluation.procgen import POLICY, RANDOM, EpisodesScore, Played, evaluate, score_matrix
+from agents.evaluation.procgen_aggregates import AggregateEstimate, aggregates, probability_of_improvement
+from agents.evaluation.procgen_episodes import film
+from agents.own_commit import own_commit
+from envs.common.bounded import parse_json, read_text
+from envs.common.command_line import write_whole
+from envs.common.cores import usable_cores
+from envs.common.errors import ConfigError
+from envs.procgen.scores import PPO
+from train.comparison.procgen_protocol import Protocol
+from train.comparison.statistics import mean
+from train.comparison.trainings import Say, Training, train_all
+from train.runs.folder import BUNDLE, disk_errors
+
+RESULT, PAGE = "benchmark.json", "benchmark.html"
+_MAX_RESULT_BYTES = 16 << 20
+
+
+def benchmark(
+    protocol: Protocol, *, out: str | os.PathLike[str], jobs: int, against: str | None = None, say: Say = print
+) -> dict[str, Any]:
+    """Train, `jobs` at a time, then measure, and write `benchmark.json`, which is returned, and `benchmark.html` into `out`.
+
+    The cores are shared out equally among the trainings that run at a time. `against` is the `benchmark.json` of another
+    benchmark, with which this one is compared. Raises `ConfigError` for an impossible protocol or comparison, before anything
+    is trained, and `RunError` if a training fails.
+    """
+    from train.comparison.procgen_page import page
+
+    folder, num_threads = Path(out), max(1, usable_cores() // jobs)
+    trainings = protocol.trainings(num_threads)
+    theirs = None if against is None else comparable(against, protocol)
+    runs = train_all(trainings, folder, jobs=jobs, say=say)
+    scores: list[dict[str, Any]] = []
+    for game in protocol.games:
+        own = [run for training, run in zip(trainings, runs, strict=True) if _game_of(training) == game]
+        scores += _scores_of(folder, game, own, protocol, say)
+    found = {
+        "protocol": parse_json(json.dumps(protocol.to_dict())),
+        "cores": usable_cores(),
+        "jobs": jobs,
+        "commit": own_commit(),
+        "versions": library_versions(),
+        "runs": {_name_of(t): str(run.relative_to(folder)) for t, run in zip(trainings, runs, strict=True)},
+        "scores": scores,
+        "aggregates": _aggregates(_matrix(scores, protocol)),
+    }
+    if theirs is not None:
+        ours = _matrix(scores, protocol)
+        found["against"] = {"file": str(against), **_told(probability_of_improvement(ours, theirs))}
+    with disk_errors(folder):
+        write_whole(folder / RESULT, json.dumps(found, indent=2, allow_nan=False) + "\n")
+        write_whole(folder / PAGE, page(found, folder))
+    return found
+
+
+def comparable(path: str, protocol: Protocol) -> np.ndarray:
+    """Return the scores (runs, games) of a `benchmark.json` of the same games and levels. Raises `ConfigError` otherwise."""
+    try:
+        found = parse_json(read_text(path, _MAX_RESULT_BYTES))
+        theirs = Protocol(**{name: _tupled(value) for name, value in found["protocol"].items()})
+        scores = _matrix(found["scores"], theirs)
+    except OSError as error:
+        raise ConfigError(f"{path} can't be read ({error.strerror}); name the benchmark.json of another benchmark") from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ConfigError(f"{path} isn't the result of a benchmark; name the benchmark.json that one wrote") from None
+    for name in ("games", "distribution_mode", "levels"):
+        if getattr(theirs, name) != getattr(protocol, name):
+            raise ConfigError(
+                f"{path} has {name} {getattr(theirs, name)!r} and this benchmark {getattr(protocol, name)!r}; only the same "
+                "can be compared"
+            )
+    return scores
+
+
+def rows_of(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return the table of a benchmark: its heads, and a row for each game."""
+    protocol = found["protocol"]
+    splits = list(dict.fromkeys(score["split"] for score in found["scores"]))
+    heads = ["game", *(f"return, levels {split}" for split in splits), "random", "normalised"]
+    with_ppo = protocol["distribution_mode"] == "easy" and protocol["levels"] == "train:200"
+    heads += ["OpenAI's PPO, 8 M", "25 M steps"] if with_ppo else []
+    rows = []
+    for game in protocol["games"]:
+        own = {
+            (split, player): [s for s in found["scores"] if (s["game"], s["split"], s["player"]) == (game, split, player)]
+            for split in splits
+            for player in (POLICY, RANDOM)
+        }
+        last = own[splits[-1], POLICY]
+        returns = [mean([s["mean_return"] for s in own[split, POLICY]]).text("{:.2f}") for split in splits]
+        blind = [f"{own[splits[-1], RANDOM][0]['mean_return']:.2f}", mean([s["normalised"] for s in last]).text("{:.2f}")]
+        rows.append([game, *returns, *blind, *([f"{PPO[game].unseen_8m}", f"{PPO[game].unseen_25m}"] if with_ppo else [])])
+    return heads, rows
+
+
+def _scores_of(folder: Path, game: str, runs: Sequence[Path], protocol: Protocol, say: Say) -> list[dict[str, Any]]:
+    """The scores of a game's runs, and a film: those that are there if they are of these runs, or measured now."""
+    kept = folder / "scores" / f"{game}.json"
+    measured_as = {"runs": [run.name for run in runs], "episodes": protocol.episodes, "splits": list(protocol.splits)}
+    try:
+        before = parse_json(read_text(kept, _MAX_RESULT_BYTES))
+        if before["measured_as"] == measured_as:
+            say(f"{game}: measured before")
+            return list(before["scores"])
+    except (OSError, ValueError, TypeError, KeyError):
+        pass
+    say(f"{game}: measuring {len(runs)} policies …")
+    bundles = [str(run / BUNDLE) for run in runs]
+    splits = ",".join(protocol.splits)
+    played = evaluate(bundles, levels=splits, episodes=protocol.episodes, threads=usable_cores(), say=say)
+    with disk_errors(folder):
+        for place in (kept.parent, folder / "films"):
+            place.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / "films" / f"{game}.mp4", _film(played, protocol.splits[-1]))
+        scores = [{**one.score.to_dict(), "interval": list(one.score.interval)} for one in played]
+        write_whole(kept, json.dumps({"measured_as": measured_as, "scores": scores}, indent=2, allow_nan=False) + "\n")
+    return scores
+
+
+def _film(played: Sequence[Played], split: str) -> bytes:
+    """The episode in the middle of the first policy's returns: neither its best nor its worst."""
+    first = next(one for one in played if (one.score.split, one.score.player) == (split, POLICY))
+    ordered = sorted(first.episodes, key=lambda episode: episode.episode_return)
+    return film(first.world, first.options, ordered[len(ordered) // 2])
+
+
+def _matrix(scores: Sequence[Mapping[str, Any]], protocol: Protocol) -> np.ndarray:
+    """The normalised scores (runs, games) on the levels that count."""
+    counted = [EpisodesScore(**{**s, "interval": tuple(s["interval"])}) for s in scores if s["split"] == protocol.splits[-1]]
+    matrix = score_matrix(sorted(counted, key=lambda score: protocol.games.index(score.game)))
+    if matrix is None:
+        raise ValueError("scores are missing")
+    return matrix
+
+
+def _aggregates(matrix: np.ndarray) -> list[dict[str, Any]]:
+    # One score has no interval, and no bootstrap.
+    if matrix.size == 1:
+        value = float(matrix[0, 0])
+        return [_told(AggregateEstimate(name="mean", value=value, interval=(value, value)))]
+    return [_told(estimate) for estimate in aggregates(matrix)]
+
+
+def _told(estimate: AggregateEstimate) -> dict[str, Any]:
+    return {**estimate.to_dict(), "interval": list(estimate.interval)}
+
+
+def _game_of(training: Training) -> str:
+    return training.experiment.env.name.removeprefix("procgen/")
+
+
+def _name_of(training: Training) -> str:
+    return f"{_game_of(training)}, seed {training.experiment.seed}"
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,128 @@
+"""The command `procsnake benchmark procgen`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from envs.common.command_line import (
+    Commands,
+    add_json,
+    at_least,
+    kept_at,
+    make_place_for,
+    positive,
+    print_json,
+    progress_on_stderr,
+)
+from envs.common.cores import usable_cores
+from envs.common.errors import ConfigError
+
+HELP = """\
+The whole protocol as one command: each game with each seed, measured on levels that it never saw, and one page with curves,
+scores beside published ones, aggregates with intervals, and films. What is finished is not done again: the same command goes
+on where it was stopped.
+
+presets:
+  small   coinrun, starpilot, bigfish; easy, 200 levels, 30 minutes each: for ablations
+  easy    sixteen games, 200 levels, 25 million decisions each (Cobbe et al. 2020, generalisation)
+  hard    sixteen games in hard mode, 500 levels, 200 million decisions each
+  all     sixteen games, easy, all levels, 25 million decisions each (sample efficiency)
+
+examples:
+  procsnake benchmark procgen --dry-run                                # what it would train, hours, and cost
+  procsnake benchmark procgen --seeds 1 --minutes 5 --games coinrun    # a first look, ten minutes on two cores
+  procsnake benchmark procgen --out outputs/a                          # 2.5 hours of training on two cores
+  procsnake benchmark procgen --out outputs/b --set ppo.num_epochs=2 --against outputs/a/benchmark.json
+"""
+_FIELDS = ("experiment", "seeds", "distribution_mode", "levels", "minutes", "steps", "episodes")
+
+
+def add_command(command: Commands) -> None:
+    """Add the command."""
+    parser = command("benchmark", run_benchmark, "Train and measure a whole benchmark, as papers report it.", HELP)
+    parser.add_argument("world", choices=("procgen",), help="what is played")
+    parser.add_argument("--preset", default="small", help="small, easy, hard or all (default: %(default)s)")
+    changes = parser.add_argument_group("in the preset's place")
+    changes.add_argument("--games", help="games with commas, without procgen/")
+    changes.add_argument("--experiment", help="experiment that each game is trained with (default: procgen-ppo)")
+    changes.add_argument("--seeds", type=at_least(1), help="trainings of each game (default: 3)")
+    changes.add_argument("--mode", dest="distribution_mode", choices=("easy", "hard"), help="distribution mode")
+    changes.add_argument("--levels", help="levels of training: train:N or all")
+    budget = changes.add_mutually_exclusive_group()
+    budget.add_argument("--minutes", type=positive, help="minutes of each training")
+    budget.add_argument("--steps", type=at_least(1), help="decisions of each training")
+    changes.add_argument("--episodes", type=at_least(1), help="episodes of each measurement (default: 512)")
+    changes.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
+    parser.add_argument("--jobs", type=at_least(1), help="trainings at a time; the cores are shared (default: one per core)")
+    parser.add_argument(
+        "--out", default=kept_at("benchmarks/procgen"), help="folder of runs and results (default: %(default)s)"
+    )
+    parser.add_argument("--against", metavar="FILE", help="benchmark.json of another benchmark: the probability of improvement")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be trained, for how long and what it costs; end")
+    parser.add_argument("--price", type=positive, help="with --dry-run: price of an hour of this machine")
+    add_json(parser)
+
+
+def run_benchmark(options: argparse.Namespace) -> int:
+    """Run `procsnake benchmark`. Returns the exit code."""
+    from train.comparison.procgen_protocol import preset
+
+    changes = {name: value for name in _FIELDS if (value := getattr(options, name)) is not None}
+    if options.games is not None:
+        changes["games"] = tuple(game.strip() for game in options.games.split(","))
+    protocol = preset(options.preset, **changes, overrides=tuple(options.set))
+    jobs = options.jobs or usable_cores()
+    if options.dry_run:
+        return _tell_plan(protocol, jobs, options)
+    if options.price:
+        raise ConfigError("--price is for --dry-run, which tells what the benchmark would cost")
+
+    from train.comparison.procgen_benchmark import PAGE, RESULT, benchmark, rows_of
+
+    make_place_for(str(Path(options.out) / RESULT))
+    with progress_on_stderr(options):
+        found = benchmark(protocol, out=options.out, jobs=jobs, against=options.against)
+    if options.json:
+        print_json(found)
+        return 0
+    heads, rows = rows_of(found)
+    for row in rows:
+        print(f"\n{row[0]}")
+        print("\n".join(f"  {head:<22} {cell}" for head, cell in zip(heads[1:], row[1:], strict=True)))
+    for one in [*found["aggregates"], *([found["against"]] if "against" in found else [])]:
+        print(f"\n{one['name']}: {one['value']:.3f} ({one['interval'][0]:.3f} to {one['interval'][1]:.3f})", end="")
+    print(f"\n\nwritten: {options.out}/{PAGE}, {RESULT}")
+    return 0
+
+
+def _tell_plan(protocol: Any, jobs: int, options: argparse.Namespace) -> int:
+    from train.comparison.procgen_protocol import STEPS_A_SECOND_AND_CORE
+    from train.comparison.trainings import is_finished
+
+    num_threads = max(1, usable_cores() // jobs)
+    trainings = protocol.trainings(num_threads)
+    speed = STEPS_A_SECOND_AND_CORE * min(num_threads, usable_cores() / jobs)
+    hours = protocol.hours(jobs=jobs, steps_per_second=speed)
+    plan = {
+        "protocol": protocol.to_dict(),
+        "trainings": len(trainings),
+        "finished": sum(is_finished(Path(options.out), training.experiment) for training in trainings),
+        "at_a_time": jobs,
+        "threads_each": num_threads,
+        "hours": hours,
+        "cost": None if options.price is None else hours * options.price,
+    }
+    if options.json:
+        print_json(plan)
+        return 0
+    print(f"{plan['trainings']} trainings, {plan['finished']} of them finished")
+    print(f"{jobs} at a time, with {num_threads} thread(s) each")
+    how = (
+        "by their minutes" if protocol.minutes else f"at {speed:.0f} decisions a second each, as docs/procgen.md measured them"
+    )
+    print(f"hours of training, all together: {hours:.1f} ({how}; measuring comes on top)")
+    if options.price is not None:
+        print(f"cost at {options.price:g} an hour: {hours * options.price:.2f}")
+    return 0

@@ -1,0 +1,115 @@
+"""What `procsnake benchmark procgen` trains and measures: the protocol of Cobbe et al. 2020 (arXiv 1912.01588), or a part."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envs.common.errors import ConfigError, UnknownNameError
+from envs.procgen.games import GAMES
+from train.comparison.trainings import Training
+from train.config import Experiment
+
+STEPS_A_SECOND_AND_CORE = 185.0
+"""With the benchmark's network and learning included: docs/procgen.md, "Speed" (369 on two cores)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """Which games are trained how long, on which levels, and how they are measured."""
+
+    games: tuple[str, ...]
+    """Games of Procgen, without `procgen/`."""
+    experiment: str = "procgen-ppo"
+    """The experiment that each game is trained with; its game, levels, mode, seed and budget are the protocol's."""
+    overrides: tuple[str, ...] = ()
+    """Further KEY=VALUE of the experiment, the same for all games."""
+    seeds: int = 3
+    """Trainings of each game, with the seeds 0, 1, …"""
+    distribution_mode: str = "easy"
+    """The mode of the games: easy or hard."""
+    levels: str = "train:200"
+    """The levels of training. Scores are on all others, or on all if all are trained on."""
+    minutes: float | None = None
+    """Minutes of training each; or None for `steps`."""
+    steps: int | None = None
+    """Decisions of each training; or None for `minutes`."""
+    episodes: int = 512
+    """Episodes that each policy is measured by, on each set of levels."""
+
+    def __post_init__(self) -> None:
+        for game in self.games:
+            if game not in GAMES:
+                raise UnknownNameError("Procgen game", game, GAMES)
+        if not self.games or len(set(self.games)) < len(self.games):
+            raise ConfigError(f"games is {','.join(self.games)!r}; name each of one or more games once")
+        if (self.minutes is None) == (self.steps is None):
+            raise ConfigError(f"minutes is {self.minutes} and steps is {self.steps}; give one of them")
+        least = {"seeds": self.seeds, "minutes": self.minutes, "steps": self.steps, "episodes": self.episodes}
+        for name, value in least.items():
+            if value is not None and not value > 0:
+                raise ConfigError(f"{name} is {value:g}; it must be above 0")
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The sets of levels that policies are measured on. The last one's scores are the benchmark's."""
+        return ("all",) if self.levels == "all" else ("train", "test")
+
+    def trainings(self, num_threads: int) -> list[Training]:
+        """Return the trainings, all games of a seed before the next seed. Raises `ConfigError` for wrong overrides."""
+        jobs = [(seed, game) for seed in range(self.seeds) for game in self.games]
+        return [
+            Training(f"{number} of {len(jobs)}: {game}, seed {seed}", self._experiment_of(game, seed, num_threads), num_threads)
+            for number, (seed, game) in enumerate(jobs, 1)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the protocol as JSON has it."""
+        return dataclasses.asdict(self)
+
+    def _experiment_of(self, game: str, seed: int, num_threads: int) -> Experiment:
+        whole = Experiment.load(self.experiment)
+        if not whole.env.name.startswith("procgen/"):
+            raise ConfigError(f"experiment is {self.experiment!r}, which is trained in {whole.env.name}; name one of Procgen")
+        own = [
+            f"name={whole.name}-{game}",
+            f"env.name=procgen/{game}",
+            f"env.options.levels={self.levels}",
+            f"env.options.distribution_mode={self.distribution_mode}",
+            f"seed={seed}",
+            f"budget.max_minutes={'null' if self.minutes is None else f'{self.minutes:g}'}",
+            f"budget.total_agent_steps={'null' if self.steps is None else self.steps}",
+            f"{whole.algorithm}.num_threads={num_threads}",
+            # What a run measures of itself on the way costs it time that another contender would learn in.
+            "evaluation=null",
+        ]
+        return Experiment.load(self.experiment, [*own, *self.overrides])
+
+    def hours(self, *, jobs: int, steps_per_second: float) -> float:
+        """Return how many hours of wall time the trainings take, `jobs` at a time, each at `steps_per_second`."""
+        each = self.minutes / 60 if self.minutes is not None else (self.steps or 0) / steps_per_second / 3600
+        return -(-len(self.games) * self.seeds // jobs) * each
+
+
+PRESETS: Mapping[str, Protocol] = {
+    "small": Protocol(games=("coinrun", "starpilot", "bigfish"), minutes=30.0),
+    "easy": Protocol(games=tuple(sorted(GAMES)), steps=25_000_000),
+    "hard": Protocol(games=tuple(sorted(GAMES)), distribution_mode="hard", levels="train:500", steps=200_000_000),
+    "all": Protocol(games=tuple(sorted(GAMES)), levels="all", steps=25_000_000),
+}
+"""`small` is for ablations. `easy` and `hard` are the paper's protocols for generalisation, `all` is for sample efficiency."""
+
+
+def preset(name: str, **changes: Any) -> Protocol:
+    """Return a preset with some fields changed; `minutes` and `steps` take each other's place.
+
+    Raises `UnknownNameError` for a preset that doesn't exist, and `ConfigError` for values that can't be.
+    """
+    if name not in PRESETS:
+        raise UnknownNameError("preset", name, PRESETS)
+    for one, other in (("minutes", "steps"), ("steps", "minutes")):
+        if changes.get(one) is not None and changes.get(other) is None:
+            changes[other] = None
+    return dataclasses.replace(PRESETS[name], **changes)
