@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from agents.card import library_versions
-from agents.evaluation.procgen import POLICY, RANDOM, EpisodesScore, Played, evaluate, score_matrix
+from agents.evaluation.procgen import POLICY, EpisodesScore, Played, evaluate, score_matrix
 from agents.evaluation.procgen_aggregates import AggregateEstimate, aggregates, probability_of_improvement
 from agents.evaluation.procgen_episodes import film
 from agents.own_commit import own_commit
@@ -19,9 +19,8 @@ from envs.common.bounded import parse_json, read_text
 from envs.common.command_line import write_whole
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
-from envs.procgen.scores import PPO
+from train.comparison.procgen_page import page
 from train.comparison.procgen_protocol import Protocol
-from train.comparison.statistics import mean
 from train.comparison.trainings import Say, Training, train_all
 from train.runs.folder import BUNDLE, disk_errors
 
@@ -38,8 +37,6 @@ def benchmark(
     benchmark, with which this one is compared. Raises `ConfigError` for an impossible protocol or comparison, before anything
     is trained, and `RunError` if a training fails.
     """
-    from train.comparison.procgen_page import page
-
     folder, num_threads = Path(out), max(1, usable_cores() // jobs)
     trainings = protocol.trainings(num_threads)
     theirs = None if against is None else comparable(against, protocol)
@@ -84,27 +81,6 @@ def comparable(path: str, protocol: Protocol) -> np.ndarray:
                 "can be compared"
             )
     return scores
-
-
-def rows_of(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return the table of a benchmark: its heads, and a row for each game."""
-    protocol = found["protocol"]
-    splits = list(dict.fromkeys(score["split"] for score in found["scores"]))
-    heads = ["game", *(f"return, levels {split}" for split in splits), "random", "normalised"]
-    with_ppo = protocol["distribution_mode"] == "easy" and protocol["levels"] == "train:200"
-    heads += ["OpenAI's PPO, 8 M", "25 M steps"] if with_ppo else []
-    rows = []
-    for game in protocol["games"]:
-        own = {
-            (split, player): [s for s in found["scores"] if (s["game"], s["split"], s["player"]) == (game, split, player)]
-            for split in splits
-            for player in (POLICY, RANDOM)
-        }
-        last = own[splits[-1], POLICY]
-        returns = [mean([s["mean_return"] for s in own[split, POLICY]]).text("{:.2f}") for split in splits]
-        blind = [f"{own[splits[-1], RANDOM][0]['mean_return']:.2f}", mean([s["normalised"] for s in last]).text("{:.2f}")]
-        rows.append([game, *returns, *blind, *([f"{PPO[game].unseen_8m}", f"{PPO[game].unseen_25m}"] if with_ppo else [])])
-    return heads, rows
 
 
 def _scores_of(folder: Path, game: str, runs: Sequence[Path], protocol: Protocol, say: Say) -> list[dict[str, Any]]:

@@ -79,7 +79,8 @@ def run_benchmark(options: argparse.Namespace) -> int:
     if options.price:
         raise ConfigError("--price is for --dry-run, which tells what the benchmark would cost")
 
-    from train.comparison.procgen_benchmark import PAGE, RESULT, benchmark, rows_of
+    from train.comparison.procgen_benchmark import PAGE, RESULT, benchmark
+    from train.comparison.procgen_page import rows_of
 
     make_place_for(str(Path(options.out) / RESULT))
     with progress_on_stderr(options):

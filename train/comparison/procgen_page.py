@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from agents.evaluation.procgen import POLICY
+from agents.evaluation.procgen import POLICY, RANDOM
 from agents.evaluation.procgen_aggregates import performance_profile
 from agents.pages import Chart, Line, chart_grid, columns, film, fold, html_page, lead, note, section, table
 from envs.procgen.scores import PPO, normalised
-from train.comparison.procgen_benchmark import rows_of
-from train.comparison.statistics import BAND_NOTE, mean_line
+from train.comparison.statistics import BAND_NOTE, mean, mean_line
 from train.runs.history import read_columns
 
 _POINTS = 61
@@ -35,6 +34,27 @@ def page(found: Mapping[str, Any], folder: Path) -> str:
         fold("How it was made", table(_made(found))),
     ]
     return html_page("procsnake benchmark procgen", sections)
+
+
+def rows_of(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return the table of a benchmark: its heads, and a row for each game."""
+    protocol = found["protocol"]
+    splits = list(dict.fromkeys(score["split"] for score in found["scores"]))
+    heads = ["game", *(f"return, levels {split}" for split in splits), "random", "normalised"]
+    with_ppo = protocol["distribution_mode"] == "easy" and protocol["levels"] == "train:200"
+    heads += ["OpenAI's PPO, 8 M", "25 M steps"] if with_ppo else []
+    rows = []
+    for game in protocol["games"]:
+        own = {
+            (split, player): [s for s in found["scores"] if (s["game"], s["split"], s["player"]) == (game, split, player)]
+            for split in splits
+            for player in (POLICY, RANDOM)
+        }
+        last = own[splits[-1], POLICY]
+        returns = [mean([s["mean_return"] for s in own[split, POLICY]]).text("{:.2f}") for split in splits]
+        blind = [f"{own[splits[-1], RANDOM][0]['mean_return']:.2f}", mean([s["normalised"] for s in last]).text("{:.2f}")]
+        rows.append([game, *returns, *blind, *([f"{PPO[game].unseen_8m}", f"{PPO[game].unseen_25m}"] if with_ppo else [])])
+    return heads, rows
 
 
 def _what(protocol: Mapping[str, Any]) -> str:
