@@ -53,9 +53,13 @@ def _clock(text: str) -> float:
 
 def refuse_without_a_person(options: argparse.Namespace) -> None:
     """Raise `ConfigError` for options that only mean something to a person who plays."""
+    _refuse_own_options(options, "a game that you play yourself; add --human")
+
+
+def _refuse_own_options(options: argparse.Namespace, what_for: str) -> None:
     given = next((name for name in _OWN_OPTIONS if getattr(options, name) is not None), None)
     if given is not None:
-        raise ConfigError(f"--{given} is for a game that you play yourself; add --human")
+        raise ConfigError(f"--{given} is for {what_for}")
 
 
 def play_by_hand(options: argparse.Namespace) -> int:
@@ -67,7 +71,7 @@ def play_by_hand(options: argparse.Namespace) -> int:
     world, _, game = options.players[0].rpartition("/")
     if len(options.players) > 1 or world != "procgen":
         _refuse_players(options.players)
-    refuse_without_a_person(options)
+    _refuse_own_options(options, "a game of Battlesnake; leave it out")
     return _play_procgen(game, options)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from textwrap import fill
 from typing import Protocol
 
 from envs.battlesnake.render.ansi import draw
@@ -18,6 +19,7 @@ from serve.by_hand.words import advice, ending, news
 HELP = "arrows or WASD move, space: straight on, H hint, U undo, N new game, Q quits"
 HELP_WITH_CLOCK = "arrows or WASD steer, space: start and pause, H hint, U undo, N new game, Q quits"
 _WATCHING_S = 0.25
+_WIDTH = 100
 
 
 class Keys(Protocol):
@@ -70,10 +72,10 @@ class Session:
     def picture(self) -> str:
         """Return the screen's text: what there is to say, the keys, and the board, which may be cut at the lower edge."""
         game = self._game
-        looks = game.referee.customizations
-        board = draw(game.referee.state, 0, game.referee.names, color=wants_color(), columns=columns(), customizations=looks)
+        looks, width = game.referee.customizations, columns()
+        board = draw(game.referee.state, 0, game.referee.names, color=wants_color(), columns=width, customizations=looks)
         told = self._said or ending(game) or " ".join(news(game))
-        return "\n".join([HELP_WITH_CLOCK if self._clock_s else HELP, told, board])
+        return "\n".join([HELP_WITH_CLOCK if self._clock_s else HELP, fill(told, width or _WIDTH), board])
 
     def _press(self, key: str) -> None:
         self._said = ""

@@ -76,7 +76,8 @@ def test_ends_are_told_right(tmp_path):
     [
         (Decision(UP, value=-0.25, note={"score": -400, "depth": 7}),
          "alphabeta would go up: 7 turns ahead it expects −0.25 (−1 lost, 1 won)."),
-        (Decision(LEFT, value=1.0, note={"score": WIN - 3, "depth": 1}), "alphabeta would go left: 1 turn ahead it sees a certain win."),
+        (Decision(LEFT, value=1.0, note={"score": WIN - 3, "depth": 1}),
+         "alphabeta would go left: 1 turn ahead it sees a certain win."),
         (Decision(LEFT, value=-1.0, note={"score": 5 - WIN, "depth": 4}),
          "alphabeta would go left: 4 turns ahead it finds no way out if all play against you."),
         (Decision(LEFT, probabilities=np.eye(4, dtype=np.float32)[2]), "alphabeta would go left."),
