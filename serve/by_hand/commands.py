@@ -109,7 +109,8 @@ def _play_battlesnake(options: argparse.Namespace) -> int:
 
 
 def _make_game(options: argparse.Namespace, recording: Path) -> HumanGame:
-    from serve.by_hand.game import HINT, OPPONENTS, HumanGame, Setup
+    from serve.by_hand.game import HINT, HumanGame
+    from serve.by_hand.table import OPPONENTS, Setup
 
     settings, opponents = game_settings(options), options.against
     if opponents is None:

@@ -8,72 +8,25 @@ before that turn.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from agents.agent import Agent, Decision
-from agents.evaluation.referee import Frame, Referee
-from agents.registry import split_name
-from envs.battlesnake.games import start_games
+from agents.evaluation.referee import Referee
 from envs.battlesnake.render.scene import direction, scene
-from envs.battlesnake.rules import is_over
-from envs.battlesnake.settings import Settings
-from envs.battlesnake.state import ALIVE, MOVE_NAMES, UP, State
-from envs.common.errors import ConfigError, ProcsnakeError
+from envs.battlesnake.state import ALIVE, MOVE_NAMES, UP
+from envs.common.errors import ProcsnakeError
+from serve.by_hand.table import YOU, Moves, Setup, Table
 from serve.viewer.hosted_game import SNAKE, HostedGame
 
-YOU = 0
-"""The person's slot."""
-NAME = "you"
-OPPONENTS = ("champion-standard", "flood")
-"""Who plays against a person who names nobody."""
 HINT = "alphabeta?nodes=200000"
 """The search that gives hints to a person who names none."""
-MAX_TURNS = 5000
-Moves = list[int | None]
 
 
 class RefusedError(ProcsnakeError):
     """The game doesn't allow what the person asked for, on this turn or at all. The message says why."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setup:
-    """What a game begins with."""
-
-    opponents: tuple[str, ...] = OPPONENTS
-    """Agents or URLs, as commands take them: PLAYER or NAME=PLAYER. Without any, the game is played solo."""
-    settings: Settings = field(default_factory=Settings)
-    width: int = 11
-    height: int = 11
-    seed: int = 0
-
-
-class _Person(Agent):
-    """The person's seat."""
-
-    name = NAME
-
-    def __init__(self) -> None:
-        self.move = UP
-
-    def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        return np.full(len(boards), self.move, np.int8)
-
-
-@dataclass(frozen=True)
-class _Played:
-    """A game that is being played."""
-
-    setup: Setup
-    referee: Referee
-    hosted: HostedGame
-    frames: Generator[Frame, None, None]
-    path: Path
 
 
 class HumanGame:
@@ -98,10 +51,8 @@ class HumanGame:
         timeout_ms: int = 500,
         tell_deadline: bool = False,
     ) -> None:
-        self._make = make
-        self._timeout_ms, self._tell_deadline = timeout_ms, tell_deadline
-        self._adviser, self._person = make(hint_by), _Person()
-        self._agents = dict[str, Agent]()
+        self._adviser = make(hint_by)
+        self._table = Table(make=make, adviser=self._adviser, timeout_ms=timeout_ms, tell_deadline=tell_deadline)
         self.lock = threading.RLock()
         """Whoever reads several things of the game that belong together holds it."""
         self.hint_by, self.named = hint_by, setup.opponents
@@ -111,7 +62,7 @@ class HumanGame:
         """The slots whose request failed on the last turn, and why."""
         self.paths = [recording]
         """The files of all games, the last one's last."""
-        self._played = self._begin(setup, recording, [])
+        self._played = self._table.begin(setup, recording)
 
     @property
     def setup(self) -> Setup:
@@ -180,7 +131,7 @@ class HumanGame:
         """
         with self.lock:
             path = self.paths[0].with_stem(f"{self.paths[0].stem}-{len(self.paths) + 1}")
-            begun = self._begin(setup or replace(self.setup, seed=self.setup.seed + 1), path, [])
+            begun = self._table.begin(setup or replace(self.setup, seed=self.setup.seed + 1), path)
             self.close()
             self._played, self.moves, self.failures = begun, [], {}
             self.paths.append(path)
@@ -194,7 +145,7 @@ class HumanGame:
             self._check(turn)
             if self.is_alive and move is not None and move not in self.allowed():
                 raise RefusedError(f"{MOVE_NAMES[move]} leads into your own neck; a snake can't turn round on the spot")
-            self._person.move = self.heading if move is None else move
+            self._table.person.move = self.heading if move is None else move
             try:
                 frame = next(self._played.frames)
             except Exception as error:  # an opponent of the user's own may raise anything
@@ -204,7 +155,7 @@ class HumanGame:
                 ) from error
             self.moves.append(list(frame.moves))
             self.failures = dict(frame.failures)
-            _end_if_over(self._played)
+            self._played.end_if_over()
 
     def undo(self, *, turn: int) -> None:
         """Take back the person's last move and all that was played since. Raises `RefusedError` where that can't be."""
@@ -240,61 +191,6 @@ class HumanGame:
     def _replay(self, moves: Sequence[Moves]) -> None:
         """Play these moves from the beginning, in place of what was played."""
         self.close()
-        self._played = self._begin(self.setup, self.path, moves)
-        self.moves, self.failures = list(moves), {}
-
-    def _begin(self, setup: Setup, path: Path, moves: Sequence[Moves]) -> _Played:
-        """A game on the board after these moves."""
-        named = [split_name(player) for player in setup.opponents]
-        seats: list[Agent | str] = [self._person, *(self._seat(spec) for _, spec in named)]
-        referee = Referee(
-            seats,
-            names=[NAME, *(name for name, _ in named)],
-            settings=setup.settings,
-            width=setup.width,
-            height=setup.height,
-            seed=setup.seed,
-            timeout_ms=self._timeout_ms,
-            tell_deadline=self._tell_deadline,
-            max_turns=MAX_TURNS,
-            recording=path,
-            opening=np.array([[UP if move is None else move for move in row] for row in moves], np.int8),
-        )
-        if not moves:
-            _try_out(referee)
-        hosted = HostedGame(referee, path)
-        begun = _Played(setup, referee, hosted, hosted.play(), path)
-        try:
-            for _ in range(len(moves) + 1):
-                next(begun.frames)
-        except OSError as error:
-            raise ConfigError(
-                f"{path} can't be written: {error.strerror or error}. Choose another place: --record FILE"
-            ) from error
-        _end_if_over(begun)
-        return begun
-
-    def _seat(self, spec: str) -> Agent | str:
-        """An opponent. Agents keep nothing between games, so each is made once."""
-        if "://" in spec:
-            return spec
-        if spec not in self._agents:
-            self._agents[spec] = self._make(spec)
-        return self._agents[spec]
-
-
-def _try_out(referee: Referee) -> None:
-    """Have all agents play on the first board: who doesn't know such boards says so now, and kernels are compiled."""
-    state = referee.state.copy()
-    start_games(state)
-    for slot, seat in enumerate(referee.seats):
-        if not isinstance(seat, str):
-            seat.act(state.copy(), slot)
-
-
-def _end_if_over(played: _Played) -> None:
-    """Have the referee close a game that is over, instead of asking for moves."""
-    state = played.referee.state
-    if is_over(state.arrays, 0, state.rules) or state.arrays.turn[0] >= MAX_TURNS:
-        for _ in played.frames:
-            pass
+        begun = self._table.begin(self.setup, self.path, moves)
+        begun.hosted.recall(self.hosted)
+        self._played, self.moves, self.failures = begun, list(moves), {}

@@ -28,7 +28,8 @@ from envs.battlesnake.settings import MAP_IDS, RULESETS
 from envs.battlesnake.state import MAX_SIDE, MAX_SNAKES, MIN_SIDE, MOVE_NAMES
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
 from envs.common.printable import printable
-from serve.by_hand.game import MAX_TURNS, YOU, HumanGame, RefusedError, Setup
+from serve.by_hand.game import HumanGame, RefusedError
+from serve.by_hand.table import MAX_TURNS, YOU, Setup
 from serve.by_hand.words import advice, ending, news
 from serve.viewer.access import Access
 from serve.viewer.hosted_game import SNAKE

@@ -8,7 +8,8 @@ from agents.agent import Decision
 from agents.search.evaluation import SURE
 from envs.battlesnake.render.scene import display_name, is_dead
 from envs.battlesnake.state import MOVE_NAMES
-from serve.by_hand.game import MAX_TURNS, YOU, HumanGame
+from serve.by_hand.game import HumanGame
+from serve.by_hand.table import MAX_TURNS, YOU
 
 Snake = dict[str, Any]
 
@@ -55,7 +56,7 @@ def ending(game: HumanGame) -> str:
     you, snakes = board["snakes"][YOU], board["snakes"]
     told = death(board, you) if is_dead(you) else ""
     turns = "1 turn" if game.turn == 1 else f"{game.turn} turns"
-    if not game.is_over:
+    if game.referee.result is None:
         return f"You are out. {told} The others play on." if told else ""
     if len(snakes) == 1:
         return f"The game is over after {turns}, with a length of {len(you['body'])}. {told}".rstrip()
@@ -63,8 +64,8 @@ def ending(game: HumanGame) -> str:
         return f"You win after {turns}."
     if game.result == "draw":
         return f"A draw after {turns}. {told or _capped()}"
-    winner = next((display_name(snake) for snake in snakes if not is_dead(snake)), "")
-    return f"You lose. {told} {f'{winner} wins' if winner else 'Nobody wins'} after {turns}."
+    winner = next((display_name(snake) for snake in snakes if snake["name"] == game.referee.result.winner), "Nobody")
+    return f"You lose. {told} {winner} wins after {turns}."
 
 
 def _capped() -> str:

@@ -60,6 +60,11 @@ class HostedGame:
             yield frame
         self._ended = time.time()
 
+    def recall(self, earlier: HostedGame) -> None:
+        """Take over what was answered on the same turns of another game: an opening tells moves, but no thoughts."""
+        with self._lock:
+            self._answers[:] = earlier._answers[: len(self._answers)]
+
     def games(self, *, live: bool | None = None, limit: int = 50, offset: int = 0) -> list[dict[str, Any]]:
         """Return the game, if it is among those that are asked for (`GameArchive.games`)."""
         is_asked_for = live in (None, self._ended is None) and self._boards

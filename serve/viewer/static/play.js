@@ -113,7 +113,9 @@ async function undo() {
 
 async function begin(chosen) {
   isRunning = false;
-  if (isBusy || !(await act("new", chosen))) return;
+  if (isBusy) return;
+  say(byId("notice"), "The game is laid out …");
+  if (!(await act("new", chosen))) return;
   wanted = null;
   byId("other").open = false;
   byId("field").focus();

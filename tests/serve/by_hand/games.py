@@ -7,7 +7,8 @@ import numpy as np
 import agents
 from agents.agent import Agent
 from envs.battlesnake.settings import Settings
-from serve.by_hand.game import HumanGame, Setup
+from serve.by_hand.game import HumanGame
+from serve.by_hand.table import Setup
 
 UP, DOWN, LEFT, RIGHT = range(4)
 NO_NEW_FOOD = Settings(food_spawn_chance=0, minimum_food=0)

@@ -9,7 +9,7 @@ import pytest
 
 import procsnake
 from serve.by_hand import commands
-from serve.by_hand.game import OPPONENTS
+from serve.by_hand.table import OPPONENTS
 from tests.serve.by_hand.games import circle
 
 

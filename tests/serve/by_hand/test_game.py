@@ -16,6 +16,7 @@ from envs.common.errors import ConfigError, ProcsnakeError
 from serve.arena import create_app
 from serve.by_hand.game import RefusedError
 from serve.server import running
+from serve.viewer.hosted_game import SNAKE
 from tests.serve.by_hand.games import DOWN, LEFT, RIGHT, UP, arrays, circle, game_of, make, same
 
 MANY = [
@@ -205,6 +206,20 @@ def test_the_recording_is_the_game_as_it_was_played_in_the_end(tmp_path):
     played = [recording.decisions(turn)[you]["move"] for turn in recording.turns[:-1]]
     assert played == [MOVE_NAMES[moves[0]] for moves in game.moves]
     assert recording.result["winnerName"] == "circles"
+
+
+def test_what_the_others_thought_is_still_known_after_an_undo(tmp_path):
+    game = game_of(tmp_path, "alphabeta?nodes=300")
+    circle(game, 3)
+
+    def thoughts():
+        shown = game.hosted.turns(game.referee.game["id"], SNAKE, you=game.referee.ids[1])
+        return [(turn["move"], turn["note"]) for turn in shown]
+
+    before = thoughts()
+    assert all(note["nodes"] > 0 for _, note in before)
+    game.undo(turn=3)
+    assert thoughts() == before[:2]
 
 
 def test_a_place_that_cannot_be_written_is_said_in_a_line(tmp_path):

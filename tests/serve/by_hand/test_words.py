@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import serve.by_hand.table
+import serve.by_hand.words
 from agents.agent import Decision
 from agents.search.evaluation import WIN
 from envs.battlesnake.plain import ruleset_step
@@ -69,6 +71,18 @@ def test_ends_are_told_right(tmp_path):
     while not won.is_over:
         won.move(won.hint(turn=won.turn).move, turn=won.turn)
     assert (won.result, ending(won)) == ("won", f"You win after {won.turn} turns.")
+
+
+def test_a_game_that_never_ends_is_stopped_and_has_no_winner(tmp_path, monkeypatch):
+    for module in (serve.by_hand.table, serve.by_hand.words):
+        monkeypatch.setattr(module, "MAX_TURNS", 12)
+    still = game_of(tmp_path / "still", "circles")
+    circle(still, 12)
+    assert ending(still) == "A draw after 12 turns. Games are stopped after 12 turns."
+    out = game_of(tmp_path / "out", "circles", "circles", width=11, height=11, seed=2)
+    while not out.is_over:
+        out.move(None, turn=out.turn)
+    assert ending(out) == "You lose. You left the board on turn 10. Nobody wins after 12 turns."
 
 
 @pytest.mark.parametrize(
