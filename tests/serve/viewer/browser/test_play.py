@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
+import sys
+
 import pytest
 
+from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import MOVE_NAMES
 from serve.by_hand.routes import play_app
 from serve.server import running
@@ -208,3 +215,26 @@ def test_it_says_when_the_server_is_gone_and_when_another_page_was_faster(chromi
         page.unroute("**/api/**")
         page.keyboard.press("ArrowRight")
         expect_turn(page, 2)
+
+
+def test_the_command_serves_the_page_and_ctrl_c_ends_it(chromium, tmp_path):
+    """The newcomer's way: one command, the address it prints, keys, Ctrl-C."""
+    record = tmp_path / "mine.jsonl"
+    command = [sys.executable, "-m", "procsnake", "play", "--human", "--width", "7", "--height", "7", "--record", str(record)]
+    show = subprocess.Popen(command, env=os.environ | {"BROWSER": "true"}, stdout=subprocess.PIPE, text=True)
+    try:
+        address = re.search(r"http://\S+", show.stdout.readline())[0]
+        with page_of(chromium) as page:
+            open_page(page, address)
+            names = page.locator("#snakes .name").all_inner_texts()
+            page.keyboard.press("ArrowUp")
+            expect_turn(page, 1)
+        show.send_signal(signal.SIGINT)
+        told = show.communicate(timeout=120)[0]
+    finally:
+        show.kill()
+        show.wait()
+    assert (show.returncode, names) == (0, ["you", "champion-standard", "flood"])
+    assert "The game was left on turn 1." in told
+    recording = Recording.read(f"{record}.part")
+    assert recording.decisions(0)[recording.requests[0]["you"]["id"]]["move"] == "up"
