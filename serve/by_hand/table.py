@@ -127,7 +127,16 @@ class Table:
         running = start_games(state)
         for slot, seat in enumerate(referee.seats):
             if not isinstance(seat, str):
-                seat.act(state.copy(), slot)
+                _try_out_seat(seat, state.copy(), slot)
         with suppress(ProcsnakeError):  # whoever asks for a hint is told then
             self._adviser.act(state.copy(), YOU)
         play_turn(state, np.zeros((1, len(referee.seats)), np.int8), running)
+
+
+def _try_out_seat(agent: Agent, state: State, slot: int) -> None:
+    try:
+        agent.act(state, slot)
+    except ProcsnakeError:
+        raise
+    except Exception as error:  # rules of the user's own may raise anything
+        raise ConfigError(f"{agent.name} can't play: its first move failed ({type(error).__name__}: {error})") from error

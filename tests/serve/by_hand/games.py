@@ -6,6 +6,7 @@ import numpy as np
 
 import agents
 from agents.agent import Agent
+from agents.bundle import BundleError
 from envs.battlesnake.settings import Settings
 from serve.by_hand.game import HumanGame
 from serve.by_hand.table import Setup
@@ -39,7 +40,18 @@ class Fails(Circles):
         return super().act_batch(state, boards, slots)
 
 
-OWN = {"circles": Circles, "fails": Fails}
+class Picky(Circles):
+    """Knows boards of width 7 only, and on others fails as a bundle does (height 7), or as a bug does."""
+
+    name = "picky"
+
+    def act_batch(self, state, boards, slots):
+        if state.width != 7:
+            raise BundleError("it knows boards of 7×7") if state.height == 7 else IndexError("7")
+        return super().act_batch(state, boards, slots)
+
+
+OWN = {"circles": Circles, "fails": Fails, "picky": Picky}
 
 
 def make(spec: str) -> Agent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -164,10 +165,27 @@ def test_a_game_that_cannot_be_leaves_the_old_one_as_it_is(tmp_path):
         {"settings": Settings(map="hz_castle_wall")},
     ):
         with pytest.raises(ProcsnakeError):
-            game.new(type(game.setup)(**{**vars(game.setup), **other}))
+            game.new(replace(game.setup, **other))
         assert (game.turn, same(arrays(game), before)) == (2, True)
     circle(game, 2)
     assert game.turn == 4
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ({"width": 9}, "it knows boards of 7×7"),
+        ({"width": 9, "height": 9}, r"picky can't play: its first move failed \(IndexError"),
+    ],
+)
+def test_whoever_does_not_know_such_boards_says_so_before_the_old_game_is_left(tmp_path, size, said):
+    game = game_of(tmp_path, "picky")
+    circle(game, 2)
+    with pytest.raises(ProcsnakeError, match=said):
+        game.new(replace(game.setup, **size))
+    assert (game.turn, game.setup.width) == (2, 7)
+    assert not list(tmp_path.glob("game-2*"))
+    circle(game, 1)
 
 
 def test_an_opponent_that_fails_is_told_and_the_game_stays_where_it_is(tmp_path):
