@@ -175,7 +175,10 @@ class HumanGame:
             self._check(turn)
             if not self.is_alive:
                 raise RefusedError("your snake is dead, so there is no move to advise; undo takes its last one back")
-            return self._adviser.act(self.referee.state.copy(), YOU)
+            try:
+                return self._adviser.act(self.referee.state.copy(), YOU)
+            except Exception as error:  # rules of the person's own may raise anything
+                raise RefusedError(f"{self.hint_by} has no hint: {error}") from error
 
     def close(self) -> None:
         """Stop the game where it is. What was played of it stays in its unfinished recording."""

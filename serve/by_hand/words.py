@@ -16,10 +16,9 @@ Snake = dict[str, Any]
 
 def news(game: HumanGame) -> list[str]:
     """Return a sentence for each snake that died on the last turn, and for each request that failed."""
-    board, names = game.board(), game.referee.names
+    board, names, failed = game.board(), game.referee.names, game.failures.items()
     died = [death(board, snake) for snake in board["snakes"] if is_dead(snake) and snake["eliminatedOnTurn"] == game.turn]
-    late = [f"{display_name({'name': names[slot]})} went straight on: {why}." for slot, why in game.failures.items()]
-    return [*died, *late]
+    return [*died, *(f"{display_name({'name': names[slot]})} played its last move again: {why}." for slot, why in failed)]
 
 
 def death(board: dict[str, Any], snake: Snake) -> str:

@@ -200,6 +200,14 @@ def test_an_opponent_that_fails_is_told_and_the_game_stays_where_it_is(tmp_path)
     assert game.turn == 1
 
 
+def test_an_adviser_that_fails_is_told(tmp_path):
+    game = game_of(tmp_path, "circles", hint_by="fails")
+    circle(game, 2)
+    with pytest.raises(RefusedError, match="fails has no hint: a bug of its own"):
+        game.hint(turn=2)
+    circle(game, 1)
+
+
 def test_against_a_snake_elsewhere_there_is_no_undo(tmp_path):
     with running(create_app(agents.make("flood"))) as url:
         game = game_of(tmp_path, f"far={url}")

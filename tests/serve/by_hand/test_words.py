@@ -13,6 +13,7 @@ from envs.battlesnake.plain import ruleset_step
 from envs.battlesnake.settings import Settings
 from serve.by_hand.words import advice, death, ending, news
 from tests.serve.by_hand.games import LEFT, UP, circle, game_of
+from tests.serve.snakes import as_json, good_snake, served
 
 
 def snake(number: int, *body: tuple[int, int], health: int = 90) -> dict:
@@ -50,6 +51,18 @@ def test_another_snakes_death_is_told_of_it(tmp_path):
         told += news(game)
     assert told == ["circles 1 lost a head-to-head with you on turn 8.", "You left the board on turn 10."]
     assert ending(game) == "You lose. You left the board on turn 10. circles 2 wins after 10 turns."
+
+
+def test_a_request_that_failed_is_told(tmp_path):
+    def shouts(path, body):
+        return as_json({"move": "UP"}) if path == "/move" else good_snake(path, body)
+
+    with served(shouts) as url:
+        game = game_of(tmp_path, f"loud={url}", width=11, height=11)
+        game.move(UP, turn=0)
+        (told,) = news(game)
+        assert told.startswith("loud played its last move again: the move is 'UP', which is no move")
+        game.close()
 
 
 def test_ends_are_told_right(tmp_path):
