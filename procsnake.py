@@ -249,6 +249,7 @@ def suggestions(run: Path, record: Path, experiment: str) -> str:
     commands = {
         shell_command("serve", run): "enter it: give the arena your server's URL",
         shell_command("match", run, "champion-standard", "--watch"): "watch another game",
+        shell_command("play", "--human", "--against", run): "play against it yourself",
         shell_command("replay", "show", record): "watch the last one again",
         shell_command("evaluate", run, "--against", "flood", "--games", 1000): "measure it more closely",
         shell_command("train", experiment, "--minutes", 30): "a stronger snake",

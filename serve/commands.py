@@ -25,6 +25,7 @@ from envs.common.command_line import (
 )
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.printable import printable
+from serve.by_hand.commands import add_by_hand, play_by_hand, refuse_without_a_person
 from serve.doctor.commands import DOCTOR_HELP, add_doctor, run_doctor
 from serve.export_commands import EXPORT_HELP, add_export
 from serve.ladder.commands import ARENA_HELP, add_arena
@@ -44,6 +45,9 @@ examples:
   procsnake play runs/battlesnake-ppo-… flood greedy greedy
   procsnake play flood http://127.0.0.1:8000 --record game.jsonl --seed 7
   procsnake play runs/corridor-… --record film.mp4                # an episode of another world, with a film
+  procsnake play --human                                          # you play against two good snakes, in the browser
+  procsnake play --human battlesnake --against alphabeta --clock 0.5 --record mine.jsonl
+  procsnake play --human --terminal --against flood --map royale --width 7 --height 7
   procsnake play procgen/coinrun --human --levels train:200       # a game of Procgen by keyboard, in a window
 """
 SERVE_HELP = """\
@@ -81,7 +85,7 @@ def add_commands(command: Commands) -> None:
 
 
 def _add_play(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("players", nargs="+", help="two to sixteen players, or one for a solo game or an episode of its world")
+    parser.add_argument("players", nargs="*", help="two to sixteen players, or one for a solo game or an episode of its world")
     parser.add_argument("--delay", type=float, default=0.12, help="seconds between two turns on screen")
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move")
     add_effort(parser)
@@ -90,11 +94,11 @@ def _add_play(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--record", metavar="FILE", help=record)
     add_json(parser)
-    parser.add_argument("--human", action="store_true", help="play a game of Procgen yourself, e.g. procgen/coinrun")
     parser.add_argument("--levels", default="all", help="Procgen: all, train:N, test:N or start:num (default: %(default)s)")
     parser.add_argument("--mode", default="easy", help="Procgen: distribution mode (default: %(default)s)")
     add_imports(parser)
     add_game_options(parser)
+    add_by_hand(parser)
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
@@ -167,7 +171,10 @@ def _add_database(parser: argparse.ArgumentParser) -> None:
 def run_play(options: argparse.Namespace) -> int:
     """Run `procsnake play`. Returns the exit code."""
     if options.human:
-        return _play_by_hand(options)
+        return play_by_hand(options)
+    refuse_without_a_person(options)
+    if not options.players:
+        raise ConfigError("nobody plays; name two to sixteen players, or play yourself: --human")
     from agents.evaluation.episodes import bundle_of_a_world
 
     for player in options.players:
@@ -204,19 +211,6 @@ def _play_an_episode(bundle: Bundle, options: argparse.Namespace) -> int:
         write_film(options.record, iter(shown), fps=_FILM_FPS)
     if options.json:
         print_json({"return": episode.episode_return, "length": episode.length, "ended": episode.ended})
-    return 0
-
-
-def _play_by_hand(options: argparse.Namespace) -> int:
-    from envs.procgen import keyboard
-
-    if options.json:
-        raise ConfigError("--json prints how a game of agents ended; leave it out with --human")
-    world, _, game = options.players[0].rpartition("/")
-    if len(options.players) > 1 or world != "procgen":
-        raise ConfigError(f"--human plays one game of Procgen, not {' '.join(options.players)}; e.g. procgen/coinrun --human")
-    print(keyboard.KEYS)
-    keyboard.play(game, seed=options.seed, levels=options.levels, distribution_mode=options.mode)
     return 0
 
 

@@ -37,6 +37,7 @@ SLOW = (
     "tests/serve/aicrowd/test_export.py::test_every_export_keeps_every_rule",
     "tests/serve/aicrowd/test_kit.py",
     "tests/serve/archive/",
+    "tests/serve/by_hand/test_terminal.py::test_a_game_at_a_real_terminal",
     "tests/serve/ladder/test_download.py",
     "tests/serve/ladder/test_entering.py",
     "tests/serve/ladder/test_keeping.py",

@@ -6,9 +6,8 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from agents.agent import Decision
@@ -53,13 +52,18 @@ class HostedGame:
         """The path of the game's page."""
         return f"/watch/{self._referee.game['id']}/{SNAKE}"
 
-    def play(self) -> Iterator[Frame]:
+    def play(self) -> Generator[Frame, None, None]:
         """Play to the end. Yields what `Referee.play` yields."""
         for frame in self._referee.play():
             with self._lock:
                 self._keep(frame)
             yield frame
         self._ended = time.time()
+
+    def recall(self, earlier: HostedGame) -> None:
+        """Take over what was answered on the same turns of another game: an opening tells moves, but no thoughts."""
+        with self._lock:
+            self._answers[:] = earlier._answers[: len(self._answers)]
 
     def games(self, *, live: bool | None = None, limit: int = 50, offset: int = 0) -> list[dict[str, Any]]:
         """Return the game, if it is among those that are asked for (`GameArchive.games`)."""
@@ -103,8 +107,9 @@ class HostedGame:
         """Return what the referee has written so far, as a recording."""
         if self.game(game_id, snake, you) is None or not self._answers:
             return None
-        finished = Path(self._recording)
-        return Recording.read(finished if finished.is_file() else unfinished(finished))
+        # A file of that name may be an earlier game's while this one goes on.
+        growing = unfinished(self._recording)
+        return Recording.read(growing if growing.is_file() else self._recording)
 
     def _is(self, game_id: str, snake: str) -> bool:
         return bool(self._boards) and (game_id, snake) == (self._referee.game["id"], SNAKE)

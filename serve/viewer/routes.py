@@ -26,7 +26,7 @@ from serve.viewer.spectators import SpectatorSlots, has_websockets
 OFFICIAL_BOARD = "https://board.battlesnake.com"
 GAMES_PER_PAGE, MAX_GAMES, TURNS_PER_ANSWER = 25, 100, 500
 
-_STATIC = Path(__file__).parent / "static"
+STATIC = Path(__file__).parent / "static"
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _HEADERS = {
     "Content-Security-Policy": (
@@ -74,9 +74,9 @@ def viewer_blueprint(
     may read games in the engine's protocol.
     """
     access = access or Access()
-    viewer = Blueprint("viewer", __name__, static_folder=_STATIC, static_url_path="/viewer")
+    viewer = Blueprint("viewer", __name__, static_folder=STATIC, static_url_path="/viewer")
     viewer.before_request(partial(_refusal, access))
-    viewer.after_request(_with_headers)
+    viewer.after_request(with_headers)
     viewer.register_error_handler(GamesUnavailableError, lambda error: (jsonify(error=str(error)), 503))
     _add_pages(viewer, access)
     _add_api(viewer, store, access)
@@ -92,14 +92,14 @@ def home_page(access: Access) -> BaseResponse | None:
     accept = request.accept_mimetypes
     if accept["text/html"] <= accept["application/json"] or not (_brings_token(access) or access.allows()):
         return None
-    return _with_headers(_page("games.html", access))
+    return with_headers(_page("games.html", access))
 
 
 def _page(name: str, access: Access) -> BaseResponse:
     """A page; or, if the token came in its address, the cookie and the address without it."""
     if _brings_token(access):
         return access.remember(redirect(request.path))
-    return send_from_directory(_STATIC, name)
+    return send_from_directory(STATIC, name)
 
 
 def _brings_token(access: Access) -> bool:
@@ -115,7 +115,8 @@ def _refusal(access: Access) -> Any:
     return None if _brings_token(access) else access.refusal()
 
 
-def _with_headers(response: BaseResponse) -> BaseResponse:
+def with_headers(response: BaseResponse) -> BaseResponse:
+    """Forbid the page of an answer what it doesn't need, and forbid everybody to keep it. It is meant for `after_request`."""
     response.headers.update(_HEADERS)
     response.headers.setdefault("Cache-Control", "no-store")
     response.vary.update(("Accept", "Cookie", "Origin"))

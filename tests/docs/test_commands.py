@@ -92,6 +92,8 @@ def reason_not_to_run(command: Command) -> str | None:
             return reason
     if command.words[0] == "launch" and "--explain" not in command.words:
         return "needs an AWS account"
+    if "--human" in command.words:
+        return "is played by a person; tests/serve/by_hand plays"
     if "--browser" in command.words:
         return "shows its game until Ctrl-C; tests/serve/viewer/browser/test_game.py watches one"
     if any(word.startswith("runs/corridor-") for word in command.words):

@@ -3,16 +3,25 @@
 import { byId, say } from "./dom.js";
 
 /** JSON from this server; throws an Error that says what went wrong in words. */
-export async function getJson(path) {
+export const getJson = (path) => exchange(path, {}, "The server doesn't answer. Trying again …");
+
+/** The answer to JSON that is sent to this server; throws an Error with the answer's `status`, undefined without an answer. */
+export function postJson(path, body) {
+  const headers = { "Content-Type": "application/json" };
+  return exchange(path, { method: "POST", headers, body: JSON.stringify(body) }, "The server doesn't answer. Is it still running?");
+}
+
+async function exchange(path, options, silence) {
   let response;
   try {
-    response = await fetch(path, { headers: { Accept: "application/json" } });
+    response = await fetch(path, { ...options, headers: { ...options.headers, Accept: "application/json" } });
   } catch {
-    throw new Error("The server doesn't answer. Trying again …");
+    throw new Error(silence);
   }
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(String(answer.error ?? `The server answers with status ${response.status}.`));
-  return answer;
+  if (response.ok) return answer;
+  const error = new Error(String(answer.error ?? `The server answers with status ${response.status}.`));
+  throw Object.assign(error, { status: response.status });
 }
 
 /** Path of one game under a prefix. */

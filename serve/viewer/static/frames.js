@@ -30,7 +30,8 @@ function withTheDead(before, { turn, board, eliminated }) {
   return [...old, ...board.snakes.filter((snake) => !ids.has(snake.id))];
 }
 
-function toldDeath({ eliminatedOnTurn: turn, eliminatedCause: cause, eliminatedBy: by }) {
+/** A death in a recording's form as the pages know it. */
+export function toldDeath({ eliminatedOnTurn: turn, eliminatedCause: cause, eliminatedBy: by }) {
   return { first: turn, last: turn, cause: cause === "unknown" ? "" : cause, by };
 }
 

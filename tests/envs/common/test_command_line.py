@@ -108,9 +108,11 @@ def test_what_quickstart_suggests_next_can_be_copied(monkeypatch, tmp_path):
     run, record = tmp_path / "my runs" / "it's one", tmp_path / "a game.jsonl"
     monkeypatch.setenv("PATH", f"{INSTALLED.parent}{os.pathsep}/usr/bin:/bin")
     got = [pasted(line, tmp_path) for line in procsnake.suggestions(run, record, "battlesnake-ppo").splitlines()]
-    assert [words[0] for words in got] == ["serve", "match", "replay", "evaluate", "train"]
-    assert [words[1] for words in got[:4]] == [str(run), str(run), "show", str(run)]
-    assert got[2][2] == str(record)
+    assert [words[0] for words in got] == ["serve", "match", "play", "replay", "evaluate", "train"]
+    assert [words[1] for words in got[:2]] == [str(run), str(run)]
+    assert got[2][1:] == ["--human", "--against", str(run)]
+    assert got[3][1:] == ["show", str(record)]
+    assert got[4][1] == str(run)
     for words in got:
         procsnake.build_parser().parse_args(words)
 

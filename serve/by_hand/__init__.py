@@ -1,0 +1,1 @@
+"""A person plays Battlesnake, in the browser or in the terminal, against agents and snakes behind URLs."""

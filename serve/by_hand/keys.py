@@ -1,0 +1,72 @@
+"""Reads single keys from a terminal, as the names of what they do."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import sys
+from types import TracebackType
+from typing import Any
+
+from envs.battlesnake.state import MOVE_NAMES
+from envs.common.errors import ConfigError
+
+GO_ON, HINT, UNDO, NEW, QUIT = "go on", "hint", "undo", "new", "quit"
+KEYS = {
+    **dict(zip("wsad", MOVE_NAMES, strict=True)),
+    **dict(zip((f"\x1b{mode}{arrow}" for mode in "[O" for arrow in "ABDC"), (*MOVE_NAMES, *MOVE_NAMES), strict=True)),
+    " ": GO_ON,
+    "h": HINT,
+    "u": UNDO,
+    "n": NEW,
+    "q": QUIT,
+    "\x04": QUIT,
+}
+"""What a key sends, and what it does. Arrows are sent in one of two ways, as the terminal is set."""
+_KEY = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[@-~])|.", re.DOTALL)
+"""One key: an escape sequence (ECMA-48), of which no letter may be taken for a key, or else a letter."""
+_MOST_BYTES = 64
+
+
+class Keyboard:
+    """A context manager in which standard input gives single keys, which aren't shown.
+
+    Raises `ConfigError` where standard input is no terminal, or the system has no POSIX terminals.
+    """
+
+    def __enter__(self) -> Keyboard:
+        try:
+            import termios
+            import tty
+        except ModuleNotFoundError as error:
+            raise ConfigError("the game in the terminal needs a POSIX terminal; leave out --terminal") from error
+        if not sys.stdin.isatty():
+            raise ConfigError("the game in the terminal needs a keyboard, but standard input is no terminal; try --browser")
+        self._termios: Any = termios
+        self._file = sys.stdin.fileno()
+        self._before = termios.tcgetattr(self._file)
+        self._left = ""
+        tty.setcbreak(self._file)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._termios.tcsetattr(self._file, self._termios.TCSADRAIN, self._before)
+
+    def read(self, timeout: float | None = None) -> str | None:
+        """Return what the next key does; None if `timeout` seconds pass first. Keys that do nothing are left out."""
+        while True:
+            if not self._left:
+                if not select.select([self._file], [], [], timeout)[0]:
+                    return None
+                read = os.read(self._file, _MOST_BYTES)
+                self._left = read.decode("utf-8", "replace") if read else "\x04"
+            action, self._left = next_action(self._left)
+            if action is not None:
+                return action
+
+
+def next_action(text: str) -> tuple[str | None, str]:
+    """Return what the first key of a text does, None for a key that does nothing, and the text behind it."""
+    sent = _KEY.match(text)[0]  # type: ignore[index]  # any letter is a key
+    return KEYS.get(sent if len(sent) > 1 else sent.lower()), text[len(sent) :]
