@@ -1,0 +1,70 @@
+"""Batch scripts, submitted to a Slurm on machines to throw away. Needs root, and Debian's slurmctld, slurmd and munge."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.train.engines.slurm_cluster import Slurm, slurm_cluster
+from tests.train.experiments import toy, toy_q
+from train.cluster.scale import scale_overrides
+from train.config import Experiment
+from train.engines import slurm as engine
+from train.engines.plan import Plan
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    with slurm_cluster(["node-1", "node-2"], tmp_path_factory.mktemp("slurm")) as running:
+        yield running
+
+
+def submit(slurm: Slurm, experiment: Experiment, instances: str, *overrides: str) -> str:
+    plan = Plan(name="toy", experiment=experiment.override([*scale_overrides(instances), *overrides]), max_hours=1)
+    script = slurm.folder / "toy.sh"
+    script.write_text(engine.script(plan, engine.Place(python=sys.executable)))
+    return slurm.submit(script)
+
+
+def only_run(slurm: Slurm, job: str) -> Path:
+    """The run that the job said it wrote."""
+    (line,) = (line for line in slurm.printed(job).splitlines() if line.startswith("run: "))
+    return slurm.folder / "desk" / line.removeprefix("run: ")
+
+
+def test_two_machines_train_as_one_cluster(slurm):
+    job = submit(slurm, toy("identity", steps=4096), "2*2cpu-1gib")
+    assert slurm.wait(job, 300) == "COMPLETED", slurm.printed(job)
+    run = only_run(slurm, job)
+    assert (run / "bundle").is_dir()
+    assert yaml.safe_load((run / "config.yaml").read_text())["num_env_runners"] == 2 * 2 - 1
+    assert "all 2 machines are there" in slurm.printed(job)
+    assert not list((slurm.folder / "desk").glob("runs/*.job-*/token"))
+
+
+def test_two_kinds_of_machines_are_two_components_of_one_job(slurm):
+    job = submit(
+        slurm, toy_q("identity", algorithm="apex", num_env_runners=2), "2cpu-2gib+2cpu-1gib", "budget.total_agent_steps=4096"
+    )
+    assert slurm.wait(job, 300) == "COMPLETED", slurm.printed(job)
+    assert yaml.safe_load((only_run(slurm, job) / "config.yaml").read_text())["num_env_runners"] == 2
+    assert "[node-2" in slurm.printed(job)
+
+
+def test_a_job_that_is_told_that_its_time_is_up_saves_before_it_ends(slurm):
+    job = submit(slurm, toy("identity", steps=100_000_000), "2*2cpu-1gib")
+    deadline = time.monotonic() + 300
+    runs = slurm.folder / "desk" / "runs"
+    while not list(runs.glob("identity-*/progress.csv")) or "iteration" not in slurm.printed(job):
+        assert time.monotonic() < deadline, slurm.printed(job)
+        time.sleep(1)
+    slurm.call("scancel", "--batch", "--signal=USR1", job)
+    assert slurm.wait(job, 200) == "FAILED"
+    assert "stopped and saved; continue with" in slurm.printed(job)
