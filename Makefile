@@ -66,6 +66,9 @@ programs:
 	have ssh || missing="$$missing openssh-client"; \
 	have Xvfb || missing="$$missing xvfb"; \
 	have xdotool || missing="$$missing xdotool"; \
+	have slurmctld /usr/sbin/slurmctld || missing="$$missing slurmctld"; \
+	have slurmd /usr/sbin/slurmd || missing="$$missing slurmd slurm-client"; \
+	have munged /usr/sbin/munged || missing="$$missing munge"; \
 	have caddy || missing="$$missing caddy"; \
 	[ -z "$$missing" ] || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; } || \
