@@ -87,7 +87,7 @@ def reason_not_to_run(command: Command) -> str | None:
     for first, reason in NOT_RUN.items():
         if command.words[: len(first.split())] == first.split():
             return reason
-    if command.words[0] == "launch" and "--explain" not in command.words:
+    if command.words[0] == "launch" and not {"--explain", "--on"} & set(command.words):
         return "needs an AWS account"
     if "--browser" in command.words:
         return "shows its game until Ctrl-C; tests/serve/viewer/browser/test_game.py watches one"
