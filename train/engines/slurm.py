@@ -121,9 +121,9 @@ def _time(hours: float) -> str:
 
 
 def _step(plan: Plan, *, several: bool) -> str:
-    words = ["srun", *(["--het-group=" + ",".join(map(str, range(len(plan.groups))))] if several else [])]
-    if not several:
-        # Since version 22.05 a step doesn't take this from its job.
-        words.append(f"--cpus-per-task={vcpus(plan.groups[0][1].instance)}")
+    # A step is given all processors of its nodes, as long as it asks for none; each task may then use them all.
+    words = ["srun", "--cpu-bind=none"]
+    if several:
+        words.append(f"--het-group={','.join(str(k) for k in range(len(plan.groups)))}")
     lists = " ".join(f'--group "{group}=${group}"' for group, _ in plan.groups)
     return f'{shlex.join(words)} "$python" -m train.engines.slurm_node "$folder" "$runs" {lists}'

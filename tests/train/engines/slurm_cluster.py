@@ -16,7 +16,7 @@ import pytest
 from tests.train.cluster.machines import Machine, machines, require_machines
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "scontrol")
-_FIRST_JOBS = (1, 2, 3, 4)
+_FIRST_JOBS = range(1, 12)
 _CONF = """\
 ClusterName=thrown-away
 SlurmctldHost={first.name}({first.address})
@@ -30,7 +30,7 @@ SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=task/affinity
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
@@ -46,7 +46,12 @@ class Slurm:
     """A running cluster."""
 
     folder: Path
-    first: Machine
+    machines: list[Machine]
+
+    @property
+    def first(self) -> Machine:
+        """The machine on which slurmctld runs."""
+        return self.machines[0]
 
     def call(self, *words: object) -> str:
         """What a command of Slurm's prints on the first machine, in the folder `desk`. Fails the test if it fails."""
@@ -102,7 +107,7 @@ def slurm_cluster(names: list[str], folder: Path) -> Iterator[Slurm]:
             mounts = "".join(f"mkdir -p /tmp/procsnake-{n}; mount -t tmpfs tmpfs /tmp/procsnake-{n}; " for n in _FIRST_JOBS)
             leads = "slurmctld -D & sleep 1; " if machine is made[0] else ""
             machine.start(["bash", "-c", f"{mounts}{leads}exec slurmd -D -N {machine.name}"])
-        slurm = Slurm(folder, made[0])
+        slurm = Slurm(folder, made)
         _wait_for_nodes(slurm, len(made))
         yield slurm
 

@@ -59,7 +59,7 @@ def test_two_kinds_are_two_components_that_one_step_spans():
     assert {"--nodes=1", "--cpus-per-task=8", "--gpus-per-node=1", "--mem=0"} <= set(first)
     assert {"--nodes=2", "--cpus-per-task=36", "--mem=0", "--exclusive"} <= set(second)
     assert not [line for line in second if line.startswith(("--time", "--job-name", "--gpus"))]
-    assert "srun --het-group=0,1 " in text
+    assert "srun --cpu-bind=none --het-group=0,1 " in text
 
 
 def test_the_experiment_comes_through_the_shell_as_it_was(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -26,10 +27,15 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
         yield running
 
 
-def submit(slurm: Slurm, experiment: Experiment, instances: str, *overrides: str) -> str:
+def submit(slurm: Slurm, experiment: Experiment, instances: str, *overrides: str, instead: str = "") -> str:
+    """Submit a script, and return the job's number. Its machines run the Python text `instead` if there is one."""
     plan = Plan(name="toy", experiment=experiment.override([*scale_overrides(instances), *overrides]), max_hours=1)
+    text = engine.script(plan, engine.Place(python=sys.executable))
+    if instead:
+        assert "-m train.engines.slurm_node" in text
+        text = text.replace("-m train.engines.slurm_node", f"-c {shlex.quote(instead)}")
     script = slurm.folder / "toy.sh"
-    script.write_text(engine.script(plan, engine.Place(python=sys.executable)))
+    script.write_text(text)
     return slurm.submit(script)
 
 
@@ -37,6 +43,14 @@ def only_run(slurm: Slurm, job: str) -> Path:
     """The run that the job said it wrote."""
     (line,) = (line for line in slurm.printed(job).splitlines() if line.startswith("run: "))
     return slurm.folder / "desk" / line.removeprefix("run: ")
+
+
+@pytest.mark.parametrize("instances", ["2*2cpu-1gib", "2cpu-2gib+2cpu"])
+def test_each_machine_may_use_all_of_its_processors(slurm, instances):
+    experiment = toy_q("identity", algorithm="apex", num_env_runners=2)
+    job = submit(slurm, experiment, instances, instead="import os; print('may use', len(os.sched_getaffinity(0)))")
+    assert slurm.wait(job, 60) == "COMPLETED"
+    assert slurm.printed(job).splitlines() == ["may use 2"] * 2
 
 
 def test_two_machines_train_as_one_cluster(slurm):
@@ -58,13 +72,29 @@ def test_two_kinds_of_machines_are_two_components_of_one_job(slurm):
     assert "[node-2" in slurm.printed(job)
 
 
-def test_a_job_that_is_told_that_its_time_is_up_saves_before_it_ends(slurm):
+def endless(slurm: Slurm) -> str:
+    """A job that has written its first figures."""
     job = submit(slurm, toy("identity", steps=100_000_000), "2*2cpu-1gib")
+    before = set(slurm.folder.glob("desk/runs/identity-*/progress.csv"))
     deadline = time.monotonic() + 300
-    runs = slurm.folder / "desk" / "runs"
-    while not list(runs.glob("identity-*/progress.csv")) or "iteration" not in slurm.printed(job):
+    while not set(slurm.folder.glob("desk/runs/identity-*/progress.csv")) - before:
         assert time.monotonic() < deadline, slurm.printed(job)
         time.sleep(1)
+    return job
+
+
+def test_a_job_that_is_told_that_its_time_is_up_saves_before_it_ends(slurm):
+    job = endless(slurm)
     slurm.call("scancel", "--batch", "--signal=USR1", job)
     assert slurm.wait(job, 200) == "FAILED"
+    assert "stopped and saved; continue with" in slurm.printed(job)
+    assert "ExitCode=143:0" in slurm.call("scontrol", "--oneliner", "show", "job", job)
+
+
+def test_a_job_that_loses_a_node_names_it_and_saves(slurm):
+    job = endless(slurm)
+    slurm.machines[1].kill("raylet")
+    assert slurm.wait(job, 300) == "FAILED"
+    assert "Ray's raylet on this machine died" in slurm.printed(job)
+    assert "lost the machine node-2" in slurm.printed(job)
     assert "stopped and saved; continue with" in slurm.printed(job)
