@@ -46,10 +46,10 @@ def test_shellcheck_finds_nothing(instances, tmp_path):
 
 
 def test_one_kind_of_machine_is_one_component():
-    ((*lines,),) = options(script(plan("3*16cpu-2gpu-60gib", max_hours=25.5), Place(partition="gpu")))
+    ((*lines,),) = options(script(plan("3*16cpu-2gpu-60gib", max_hours=47.5), Place(partition="gpu")))
     assert {
         "--job-name=mine", "--nodes=3", "--ntasks-per-node=1", "--cpus-per-task=16", "--gpus-per-node=2", "--mem=60G",
-        "--exclusive", "--time=1-01:30:00", "--partition=gpu",
+        "--exclusive", "--time=1-23:30:00", "--partition=gpu",
     } <= set(lines)  # fmt: skip
 
 
