@@ -56,7 +56,7 @@ SLOW = (
     "tests/test_skips.py",
     "tests/test_slim_install.py",
     "tests/train/cluster/test_live.py::test_what_follows",
-    "tests/train/engines/test_launch_command.py::test_a_file_is_written",
+    "tests/train/engines/test_launch_command.py::test_a_",
     "tests/train/engines/test_launch_command.py::test_all_engines",
     "tests/train/rollouts/test_levels.py",
     "tests/train/rollouts/test_recurrent.py",

@@ -50,7 +50,7 @@ def cluster(plan: Plan, place: Place, experiment: Path) -> str:
     for _, instances in plan.groups:
         if is_size(instances.instance):
             raise ConfigError(
-                f"{instances.instance!r} is a size, but EC2's machines are types; e.g. --instances 2*ml.c5.4xlarge"
+                f"{instances.instance!r} is a size, but EC2's machines are types; e.g. --instances '2*ml.c5.4xlarge'"
             )
     config = {
         "cluster_name": plan.name,

@@ -17,23 +17,26 @@ Prepared = tuple[dict[Path, str], list[str]]
 _IMAGE = "registry.example.org/procsnake-training:1"
 _FIRST = """\
 Nothing is submitted: a file is written, and the next command is told. docs/engines.md says what was tried.
-Machines are named by their size, as 16cpu-60gib or 8cpu-1gpu-32gib{types}.
+{machines}
 
 examples:
-  procsnake launch battlesnake-ppo --on {engine} --instances {one} --explain
+  procsnake launch battlesnake-ppo --on {engine} --instances '{one}' --explain
 """
 _KUBERAY = """\
-  procsnake launch battlesnake-ppo --on kuberay --instances 2*16cpu-60gib --image registry/procsnake:1 --claim runs
-  procsnake launch battlesnake-apex --on kuberay --instances 8cpu-1gpu-32gib+2*36cpu-60gib --image r/p:1 --claim runs
+  procsnake launch battlesnake-ppo --on kuberay --instances '2*16cpu-60gib' --image registry/procsnake:1 --claim runs
+  procsnake launch battlesnake-apex --on kuberay --instances '8cpu-1gpu-32gib+2*36cpu-60gib' --image r/p:1 --claim runs
 """
 _SLURM = """\
-  procsnake launch battlesnake-ppo --on slurm --instances 2*16cpu --partition cpu --python /shared/venv/bin/python
-  procsnake launch battlesnake-apex --on slurm --instances 8cpu-1gpu+2*36cpu --runs /shared/runs
+  procsnake launch battlesnake-ppo --on slurm --instances '2*16cpu' --partition cpu --python /shared/venv/bin/python
+  procsnake launch battlesnake-apex --on slurm --instances '8cpu-1gpu+2*36cpu' --runs /shared/runs
 """
 _EC2 = """\
-  procsnake launch battlesnake-ppo --on ec2 --instances 2*ml.c5.4xlarge --image registry/procsnake:1 --region us-west-2
+  procsnake launch battlesnake-ppo --on ec2 --instances '2*ml.c5.4xlarge' --image registry/procsnake:1 --region us-west-2
 """
-_TYPES = ", or by AWS's types of instances, as ml.c5.4xlarge"
+_SIZES = (
+    "Machines are named by their size, as 16cpu-60gib or 8cpu-1gpu-32gib, or by AWS's types of instances, as ml.c5.4xlarge."
+)
+_TYPES = "Machines are named by AWS's types of instances."
 
 
 def parser_of_engine(prog: str, words: Sequence[str]) -> Parser | None:
@@ -71,7 +74,7 @@ def _parser(prog: str, engine: str, summary: str, help_text: str) -> Parser:
 
 def _kuberay(prog: str) -> Parser:
     summary = "Write the manifest of a RayJob, which KubeRay runs on Kubernetes."
-    text = _FIRST.format(engine="kuberay", one="2*16cpu-60gib", types=_TYPES) + _KUBERAY
+    text = _FIRST.format(engine="kuberay", one="2*16cpu-60gib", machines=_SIZES) + _KUBERAY
     parser = _parser(prog, "kuberay", summary, text)
     _add_image(parser)
     parser.add_argument("--claim", help="volume claim for the run folder, which stays when the job has ended")
@@ -81,7 +84,7 @@ def _kuberay(prog: str) -> Parser:
 
 
 def _slurm(prog: str) -> Parser:
-    text = _FIRST.format(engine="slurm", one="2*16cpu", types=_TYPES) + _SLURM
+    text = _FIRST.format(engine="slurm", one="2*16cpu", machines=_SIZES) + _SLURM
     parser = _parser(prog, "slurm", "Write a batch script for Slurm.", text)
     parser.add_argument("--python", default="python3", help="Python with procsnake on all nodes (default: %(default)s)")
     parser.add_argument("--runs", default="runs", help="folder of runs that all nodes share (default: %(default)s)")
@@ -93,11 +96,8 @@ def _slurm(prog: str) -> Parser:
 
 def _ec2(prog: str) -> Parser:
     summary = "Write a file for ray up, which starts machines on EC2. They cost money until ray down."
-    text = _FIRST.format(engine="ec2", one="2*ml.c5.4xlarge", types="").replace(
-        "Machines are named by their size, as 16cpu-60gib or 8cpu-1gpu-32gib.",
-        "Machines are named by AWS's types of instances.",
-    )
-    parser = _parser(prog, "ec2", summary, text + _EC2)
+    text = _FIRST.format(engine="ec2", one="2*ml.c5.4xlarge", machines=_TYPES) + _EC2
+    parser = _parser(prog, "ec2", summary, text)
     _add_image(parser)
     parser.add_argument("--region", help="region of AWS")
     parser.add_argument("--ami", default="", help="machine image with Docker (default: Ray's for the region)")

@@ -15,7 +15,7 @@ _SLURM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _IMAGE = re.compile(
     r"[a-z0-9][A-Za-z0-9._-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[a-f0-9]{64})?"
 )
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9._/~+=-]+")
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9._/+=-]+")
 
 
 def label(option: str, name: str, longest: int = _LONGEST_LABEL) -> str:
@@ -56,6 +56,6 @@ def plain_path(option: str, path: str) -> str:
     """Return the path if it can stand in a batch script and in Slurm's patterns of file names. Raises `ConfigError`."""
     if _PLAIN_PATH.fullmatch(path) and not path.startswith("-"):
         return path
-    near = re.sub(r"[^A-Za-z0-9._/~+=-]+", "-", path).strip("-") or "runs"
-    rule = "Slurm's lines take letters, digits and ._/~+=- only"
+    near = re.sub(r"[^A-Za-z0-9._/+=-]+", "-", path).strip("-") or "runs"
+    rule = "Slurm's lines take letters, digits and ._/+=- only"
     raise ConfigError(f"{option} {path!r} can't be used: {rule}; e.g. {option} {near}")

@@ -34,7 +34,7 @@ class Plan:
                 f"{self.experiment.algorithm} is a single process, which clusters aren't made for: train it where you are"
             )
         if isinstance(self.experiment.scale, Local):
-            raise ConfigError("the experiment's scale is local; name machines by their size, e.g. --instances 2*16cpu-64gib")
+            raise ConfigError("the experiment's scale is local; name machines by their size, e.g. --instances '2*16cpu-64gib'")
         if looks_like_a_secret(self.experiment_text):
             raise ConfigError("there seems to be a secret in the experiment, which everyone can read who may see the job")
 

@@ -20,12 +20,14 @@ _SCRIPT = """\
 #
 # {sentence}
 # To save and end early: scancel --batch --signal=USR1 JOB
+# To go on with the run then: scontrol requeue JOB
 
 set -euo pipefail
-runs={runs}
 python={python}
-folder="$runs/{name}.job-$SLURM_JOB_ID"
+folder={runs}/{name}.job-$SLURM_JOB_ID
 mkdir -p "$folder"
+# Left by an earlier start of this job.
+rm -f "$folder/stop"
 
 cat > "$folder/{file}" <<'END OF EXPERIMENT'
 {experiment}END OF EXPERIMENT
@@ -53,7 +55,8 @@ class Place:
     python: str = "python3"
     """The Python with procsnake, as all nodes find it."""
     runs: str = "runs"
-    """The folder of runs, which all nodes share. A relative one lies in the folder in which sbatch is called."""
+    """The folder of runs, which all nodes share. A relative one lies in the folder in which sbatch is called.
+    In it each job has a folder of its own for its run."""
     partition: str = ""
     """The partition. With an empty one, it is the cluster's default."""
     account: str = ""
@@ -101,7 +104,8 @@ def _of_the_job(plan: Plan, place: Place) -> list[str]:
         f"--output={plan.name}-%j.log",
         f"--time={_time(plan.max_hours)}",
         f"--signal=B:USR1@{_WARNING_SECONDS}",
-        "--no-requeue",
+        "--requeue",
+        "--open-mode=append",
         *named,
     ]
 
@@ -126,4 +130,4 @@ def _step(plan: Plan, *, several: bool) -> str:
     if several:
         words.append(f"--het-group={','.join(str(k) for k in range(len(plan.groups)))}")
     lists = " ".join(f'--group "{group}=${group}"' for group, _ in plan.groups)
-    return f'{shlex.join(words)} "$python" -m train.engines.slurm_node "$folder" "$runs" {lists}'
+    return f'{shlex.join(words)} "$python" -m train.engines.slurm_node "$folder" {lists}'

@@ -74,7 +74,7 @@ def test_the_commands_are_those_of_ray_and_of_procsnake(monkeypatch):
 
 
 def test_what_ec2_cannot_have_is_refused():
-    with pytest.raises(ConfigError, match=r"'16cpu' is a size.*--instances 2\*ml"):
+    with pytest.raises(ConfigError, match=r"'16cpu' is a size.*--instances '2\*ml"):
         made(plan("2*16cpu"))
     with pytest.raises(ConfigError, match="--name my-run"):
         made(plan("ml.c5.4xlarge", name="My Run"))

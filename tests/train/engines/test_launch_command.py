@@ -67,7 +67,7 @@ def test_all_engines_get_the_same_experiment(capsys):
         ((*SLURM, "--spot"), "unknown option '--spot'"),
         ((*SLURM, "--set", "env.options.width=-3"), "width x height is -3x11"),
         ((*SLURM, "--name", "my run"), "e.g. --name my-run"),
-        ((*LAUNCH, "slurm"), "scale is local; name machines by their size, e.g. --instances 2*16cpu-64gib"),
+        ((*LAUNCH, "slurm"), "scale is local; name machines by their size, e.g. --instances '2*16cpu-64gib'"),
         ((*LAUNCH, "slurm", "--instances", "16"), "'16' are not like ml.g5.xlarge"),
         ((*LAUNCH, "slurm", "--instances", "16cpus"), "no size, e.g. 16cpu or 8cpu-1gpu-32gib"),
         (("launch", "battlesnake-imitation", "--on", "slurm", "--instances", "16cpu"), "is a single process"),
@@ -91,11 +91,23 @@ def test_explain_tells_what_follows_and_writes_nothing(capsys):
     assert (json.loads(out)["num_env_runners"], list(Path().iterdir())) == (31, [])
 
 
+def test_a_warning_tells_what_is_not_sent_along_and_json_tells_the_same(capsys):
+    own = ("--set", "env.imports=[this]", "--name", "mine")
+    code, out, _ = run(capsys, *SLURM, *own)
+    assert code == 0
+    assert "warning: the machines must have your own this, which isn't sent along" in out
+    code, out, _ = run(capsys, *SLURM, *own, "--json")
+    told = json.loads(out)
+    assert told["written"] == ["outputs/mine.sh"]
+    assert "the machines must have your own this, which isn't sent along" in told["warnings"]
+    assert told["next"][0] == "submit it: sbatch outputs/mine.sh"
+
+
 @pytest.mark.parametrize("engine", ["kuberay", "slurm", "ec2"])
 def test_each_engine_has_a_help_of_its_own(engine, capsys):
     code, out, _ = run(capsys, "launch", "--on", engine, "--help")
     assert code == 0
-    assert f"--on {engine} --instances" in out
+    assert f"--on {engine} --instances '2*" in out
     assert "--spot" not in out
 
 

@@ -45,7 +45,7 @@ def test_names_that_kubernetes_takes_are_taken(name):
         names.label("--name", name + "a" * 47, 47)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a\nb", "a\n", "#SBATCH", "a'b", "$x", "a;b", "%j", "-x", "a" * 65])
+@pytest.mark.parametrize("name", ["", "a b", "a\nb", "a\n", "#SBATCH", "a'b", "$x", "a;b", "%j", "-x", "~/x", "a" * 65])
 def test_a_name_that_would_break_a_line_of_a_batch_script_is_refused(name):
     with pytest.raises(ConfigError) as error:
         names.slurm_name("--name", name)

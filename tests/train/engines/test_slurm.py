@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -91,11 +92,19 @@ def test_names_and_times_that_slurm_cannot_have_are_refused():
 
 def test_each_machine_knows_its_part(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURMD_NODENAME", "cpu-2")
-    launch = slurm_node.plan(tmp_path, Path("runs"), ["learner=gpu-1", "rollout=cpu-1,cpu-2"])
+    launch = slurm_node.plan(tmp_path, ["learner=gpu-1", "rollout=cpu-1,cpu-2"])
     hosts = launch.hosts
     assert (hosts.me, hosts.group, hosts.head, hosts.leads) == ("cpu-2", "rollout", "gpu-1", False)
     assert hosts.groups == {"gpu-1": "learner", "cpu-1": "rollout", "cpu-2": "rollout"}
-    assert launch.command[1:4] == ("-m", "procsnake", "train")
+    assert launch.command == ()
+    first = slurm_node.plan(tmp_path, ["all=cpu-2,cpu-1"]).command
+    train = (sys.executable, "-m", "procsnake", "train", "--cluster", "auto")
+    assert first == (*train, "--config", str(tmp_path / "experiment.yaml"), "--runs", str(tmp_path))
+    for name in ("a-20261122-000000", "a-20261123-000000"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.yaml").touch()
+    again = slurm_node.plan(tmp_path, ["all=cpu-2,cpu-1"]).command
+    assert again == (*train, "--resume", str(tmp_path / "a-20261123-000000"), "--trust")
     monkeypatch.setenv("SLURMD_NODENAME", "other")
     with pytest.raises(ClusterError, match="'other' for Slurm, but the job has gpu-1, cpu-1"):
-        slurm_node.plan(tmp_path, Path("runs"), ["all=gpu-1,cpu-1"])
+        slurm_node.plan(tmp_path, ["all=gpu-1,cpu-1"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -72,27 +73,52 @@ def test_two_kinds_of_machines_are_two_components_of_one_job(slurm):
     assert "[node-2" in slurm.printed(job)
 
 
-def endless(slurm: Slurm) -> str:
-    """A job that has written its first figures."""
-    job = submit(slurm, toy("identity", steps=100_000_000), "2*2cpu-1gib")
-    before = set(slurm.folder.glob("desk/runs/identity-*/progress.csv"))
+def wait_until(happened: Callable[[], object], slurm: Slurm, job: str) -> None:
+    """Fails the test, with what the job printed, if that takes longer than five minutes."""
     deadline = time.monotonic() + 300
-    while not set(slurm.folder.glob("desk/runs/identity-*/progress.csv")) - before:
+    while not happened():
         assert time.monotonic() < deadline, slurm.printed(job)
         time.sleep(1)
-    return job
+
+
+def endless(slurm: Slurm) -> tuple[str, Path]:
+    """A job that has written a checkpoint, and its folder."""
+    job = submit(slurm, toy("identity", steps=100_000_000), "2*2cpu-1gib", "checkpoints.every_minutes=0.02")
+    folder = slurm.folder / "desk" / "runs" / f"toy.job-{job}"
+    wait_until(lambda: list(folder.glob("identity-*/checkpoints/[!.]*")), slurm, job)
+    return job, folder
 
 
 def test_a_job_that_is_told_that_its_time_is_up_saves_before_it_ends(slurm):
-    job = endless(slurm)
+    job, _ = endless(slurm)
     slurm.call("scancel", "--batch", "--signal=USR1", job)
     assert slurm.wait(job, 200) == "FAILED"
     assert "stopped and saved; continue with" in slurm.printed(job)
     assert "ExitCode=143:0" in slurm.call("scontrol", "--oneliner", "show", "job", job)
 
 
+def test_a_job_that_is_started_once_more_continues_its_run(slurm):
+    """First one that ran, as Slurm does after preemption; then one that had ended because its time was up."""
+    job, folder = endless(slurm)
+    _start_once_more(slurm, job, 1)
+    slurm.call("scancel", "--batch", "--signal=USR1", job)
+    assert slurm.wait(job, 200) == "FAILED"
+    _start_once_more(slurm, job, 2)
+    slurm.call("scancel", job)
+    assert len(list(folder.glob("identity-*"))) == 1
+    first, second = re.findall(r"continuing \S+ from iteration (\d+)", " ".join(slurm.printed(job).split()))
+    assert 0 < int(first) < int(second)
+
+
+def _start_once_more(slurm: Slurm, job: str, times: int) -> None:
+    slurm.call("scontrol", "requeue", job)
+    wait_until(lambda: slurm.state(job) == "PENDING", slurm, job)
+    slurm.call("scontrol", "update", f"JobId={job}", "StartTime=now")
+    wait_until(lambda: slurm.printed(job).count("continuing ") == times, slurm, job)
+
+
 def test_a_job_that_loses_a_node_names_it_and_saves(slurm):
-    job = endless(slurm)
+    job, _ = endless(slurm)
     slurm.machines[1].kill("raylet")
     assert slurm.wait(job, 300) == "FAILED"
     assert "Ray's raylet on this machine died" in slurm.printed(job)
