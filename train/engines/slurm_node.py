@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envs.common.errors import ProcsnakeError
+from train.cluster import ray_node
 from train.cluster.hosts import ClusterError, Hosts
 from train.cluster.launcher import Launch, launch
 from train.cluster.node import own_address
@@ -43,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # What another user's Ray left in /tmp/ray can't be written to.
     os.environ["RAY_TMPDIR"] = f"/tmp/procsnake-{os.environ['SLURM_JOB_ID']}"
     Path(os.environ["RAY_TMPDIR"]).mkdir(mode=0o700, exist_ok=True)
+    # A start of this job that Slurm has killed may have left its Ray: not every Slurm tracks processes by control groups.
+    ray_node.stop({})
     try:
         return launch(plan(options.folder, options.group), _stop_when_asked(options.folder / "stop"))
     except (ProcsnakeError, OSError) as error:

@@ -113,6 +113,8 @@ def test_a_job_that_is_started_once_more_continues_its_run(slurm):
 def _start_once_more(slurm: Slurm, job: str, times: int) -> None:
     slurm.call("scontrol", "requeue", job)
     wait_until(lambda: slurm.state(job) == "PENDING", slurm, job)
+    # Slurm would wait two minutes. It can't start a job within the second in which it revoked the job's credential.
+    time.sleep(5)
     slurm.call("scontrol", "update", f"JobId={job}", "StartTime=now")
     wait_until(lambda: slurm.printed(job).count("continuing ") == times, slurm, job)
 
