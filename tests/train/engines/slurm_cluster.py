@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,8 +108,13 @@ def slurm_cluster(names: list[str], folder: Path) -> Iterator[Slurm]:
             leads = "slurmctld -D & sleep 1; " if machine is made[0] else ""
             machine.start(["bash", "-c", f"{mounts}{leads}exec slurmd -D -N {machine.name}"])
         slurm = Slurm(folder, made)
-        _wait_for_nodes(slurm, len(made))
-        yield slurm
+        try:
+            _wait_for_nodes(slurm, len(made))
+            yield slurm
+        finally:
+            for n in _FIRST_JOBS:
+                with suppress(OSError):
+                    Path(f"/tmp/procsnake-{n}").rmdir()
 
 
 def _wait_for_nodes(slurm: Slurm, count: int) -> None:
