@@ -5,10 +5,13 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 TENSORFLOW := .venv-tensorflow
+CLUSTER := .venv-cluster
 LONG := $(BIN)/python -m pytest -m long
 MACHINES := tests/train/cluster tests/train/sagemaker
+ENGINES := tests/train/engines
+LEGACY := tests/serve/aicrowd/test_legacy.py
 
-.PHONY: play test test-fast checks tests test-long long-training long-others legacy-test docs notebooks programs clean
+.PHONY: play test test-fast checks tests test-long long-training long-others legacy-test test-engines docs notebooks programs clean
 
 play: $(INSTALLED)
 	$(BIN)/procsnake quickstart
@@ -35,17 +38,24 @@ test-long: $(INSTALLED) $(TENSORFLOW)/.installed programs
 	$(MAKE) --jobs=2 --output-sync=target long-training long-others
 	$(LONG) $(MACHINES)
 
+# The legacy stack is here so that both take equally long.
 long-training:
-	$(LONG) tests/train $(MACHINES:%=--ignore=%)
+	$(LONG) tests/train $(LEGACY) $(MACHINES:%=--ignore=%) --ignore=$(ENGINES)
 
 long-others:
-	$(LONG) tests --ignore=tests/train
+	$(LONG) tests --ignore=tests/train --ignore=$(LEGACY)
 	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest tests/envs/battlesnake/test_properties.py
 	$(TENSORFLOW)/bin/python -m pytest -m long tests/agents/export/test_savedmodel.py
 
 # Two at once: half of each is waiting for Ray 0.8.6 to start.
 legacy-test: $(INSTALLED)
-	$(LONG) --numprocesses=2 --dist=worksteal tests/serve/aicrowd/test_legacy.py
+	$(LONG) --numprocesses=2 --dist=worksteal $(LEGACY)
+
+# By hand, because they take a quarter of an hour: training on a Slurm of this machine's own, and on a head with Ray's job server.
+test-engines: $(INSTALLED) $(CLUSTER)/.installed
+	@PATH="$$PATH:/usr/sbin"; for name in slurmctld slurmd munged; do command -v $$name >/dev/null || \
+	  { echo "test-engines: $$name is missing. As root: apt-get install -y slurmctld slurmd slurm-client munge" >&2; exit 1; }; done
+	$(CLUSTER)/bin/python -m pytest -m long $(ENGINES)
 
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -85,5 +95,12 @@ $(TENSORFLOW)/.installed: $(INSTALLED)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(TENSORFLOW)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 
+# Ray's job server needs much that nothing else does.
+$(CLUSTER)/.installed: $(INSTALLED)
+	$(PYTHON) -m venv $(CLUSTER)
+	$(CLUSTER)/bin/pip install --quiet --constraint constraints.txt 'ray[default]==2.60.*'
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(CLUSTER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(TENSORFLOW) *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TENSORFLOW) $(CLUSTER) *.egg-info .pytest_cache .ruff_cache .hypothesis

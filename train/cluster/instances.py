@@ -1,4 +1,7 @@
-"""Works out from the name of an instance type how many processors and GPUs it has: `ml.g5.12xlarge` has 48 and 4."""
+"""Works out from the name of an instance type how many processors and GPUs it has: `ml.g5.12xlarge` has 48 and 4.
+
+Machines that aren't AWS's are named by their size: `48cpu-4gpu-192gib`.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,7 @@ _NO_USE = {
 """Families that SageMaker offers and on which this wouldn't train, by the beginning of their names."""
 _ODD_VCPUS = {"c4.8xlarge": 36}
 _FORM = re.compile(r"ml\.(?P<family>[a-z0-9-]+)\.(?P<size>medium|large|(?P<times>\d*)xlarge)")
+_SIZE = re.compile(r"(?P<cpus>[1-9]\d{0,3})cpu(?:-(?P<gpus>\d{1,2})gpu)?(?:-(?P<gib>[1-9]\d{0,4})gib)?")
 
 
 def vcpus(instance: str) -> int:
@@ -34,7 +38,9 @@ def vcpus(instance: str) -> int:
 
     Raises what `check_instance` raises.
     """
-    match = check_instance(instance)
+    if size := _SIZE.fullmatch(instance):
+        return int(size["cpus"])
+    match = _parts(instance)
     kind = instance.removeprefix("ml.")
     if match["size"] in ("medium", "large"):
         return 2
@@ -43,25 +49,45 @@ def vcpus(instance: str) -> int:
 
 def gpus(instance: str) -> int:
     """Return its number of GPUs. Raises what `check_instance` raises."""
-    family = check_instance(instance)["family"]
+    if size := _SIZE.fullmatch(instance):
+        return int(size["gpus"] or 0)
+    family = _parts(instance)["family"]
     return _SEVERAL_GPUS.get(instance.removeprefix("ml."), 1) if family in _GPU_FAMILIES else 0
+
+
+def memory_gib(instance: str) -> int | None:
+    """Return the memory that a size such as 8cpu-32gib names; None if it names none, and for AWS's types."""
+    size = _SIZE.fullmatch(instance)
+    return int(size["gib"]) if size and size["gib"] else None
+
+
+def is_size(instance: str) -> bool:
+    """Return whether this is a size such as 8cpu-32gib, and not one of AWS's types."""
+    return _SIZE.fullmatch(instance) is not None
 
 
 def has_own_disk(instance: str) -> bool:
     """Return whether its type comes with a disk of its own (NVMe). Raises what `check_instance` raises."""
-    family = check_instance(instance)["family"]
+    family = _parts(instance)["family"]
     return family.endswith("d") or family in _FAMILIES_WITH_DISKS
 
 
-def check_instance(instance: str) -> re.Match[str]:
-    """Return the parts of the name.
+def check_instance(instance: str) -> None:
+    """Check the name of an instance type, or a size such as 8cpu-32gib.
 
-    Raises `ConfigError` if it is no instance type, or one on which nothing could train, and `UnknownNameError` for unknown
-    families.
+    Raises `ConfigError` if it is neither, or a type on which nothing could train, and `UnknownNameError` for unknown families.
     """
+    if not is_size(instance):
+        _parts(instance)
+
+
+def _parts(instance: str) -> re.Match[str]:
     match = _FORM.fullmatch(instance)
     if not match:
-        raise ConfigError(f"instance {instance!r} is no SageMaker instance type; e.g. ml.c5.4xlarge, ml.g5.2xlarge")
+        raise ConfigError(
+            f"instance {instance!r} is no SageMaker instance type, e.g. ml.c5.4xlarge or ml.g5.2xlarge, and no size, "
+            "e.g. 16cpu or 8cpu-1gpu-32gib"
+        )
     if reason := next((why for family, why in _NO_USE.items() if match["family"].startswith(family)), None):
         raise ConfigError(f"instance {instance!r} can't be used: {reason}; take one with GPUs of NVIDIA's, e.g. ml.g6.2xlarge")
     known = (*_CPU_FAMILIES, *_GPU_FAMILIES)

@@ -18,7 +18,7 @@ class Instances:
     """One or more machines of the same type."""
 
     instance: str
-    """A SageMaker instance type, such as ml.c5.4xlarge."""
+    """A SageMaker instance type, such as ml.c5.4xlarge, or for other engines a size, such as 16cpu or 8cpu-1gpu-32gib."""
     count: int = 1
     """The number of instances."""
 
@@ -167,18 +167,21 @@ def _at_least_one(name: str, value: int | None) -> None:
         raise ConfigError(f"scale.{name} is {value!r}; it must be at least 1")
 
 
-_TERM = re.compile(r"(?:(?P<count>\d{1,6})\s*[*x×]\s*)?(?P<instance>ml\.\S+)")
+_TERM = re.compile(r"(?:(?P<count>\d{1,6})\s*[*x×]\s*)?(?P<instance>ml\.\S+|\d+cpu\S*)")
 
 
 def scale_overrides(text: str, *, two_jobs: bool = False) -> list[str]:
     """Return the overrides of an experiment that describe these instances.
 
-    `text` is like "ml.g5.xlarge", "3*ml.c5.4xlarge" or "ml.g5.xlarge + 2*ml.c5.4xlarge" (these learn + those play). With
-    `two_jobs`, the two kinds of instances are two jobs. Raises `ConfigError` for any other form.
+    `text` is like "ml.g5.xlarge", "3*ml.c5.4xlarge" or "ml.g5.xlarge + 2*ml.c5.4xlarge" (these learn + those play). Sizes such
+    as "8cpu-1gpu-32gib" may stand in the place of types. With `two_jobs`, the two kinds of instances are two jobs. Raises
+    `ConfigError` for any other form.
     """
     terms = [_TERM.fullmatch(term.strip()) for term in text.split("+")]
     if not all(terms) or len(terms) > 2:
-        raise ConfigError(f"instances {text!r} are not like ml.g5.xlarge, 3*ml.c5.4xlarge or ml.g5.xlarge+2*ml.c5.4xlarge")
+        raise ConfigError(
+            f"instances {text!r} are not like ml.g5.xlarge, 3*ml.c5.4xlarge, ml.g5.xlarge+2*ml.c5.4xlarge or 8cpu-1gpu+2*16cpu"
+        )
     found = [Instances(instance=term["instance"], count=int(term["count"] or 1)) for term in terms if term]
     if len(found) == 2:
         scale: Any = Heterogeneous(learner=found[0], rollout=found[1], mode="two-jobs" if two_jobs else "groups")

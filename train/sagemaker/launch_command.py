@@ -6,13 +6,15 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from envs.common.command_line import Commands, add_json, at_least, positive, print_json, shell_command
+from envs.common.command_line import Commands, Parser, add_json, at_least, positive, print_json, shell_command
 from envs.common.errors import ConfigError
+from train.engines.launch_command import ENGINES, parser_of_engine
 from train.sagemaker.job_command import add_following, follow_home, say
 
 LAUNCH_HELP = """\
 The run comes back as a folder under runs/, like one that was trained here. Nothing is sent with --explain, --print-request or
---dry-run. Costs money: see docs/sagemaker.md.
+--dry-run. Costs money: see docs/sagemaker.md. With --on kuberay, slurm or ec2 a file for that engine is written. Its options:
+procsnake launch --on slurm --help
 
 examples:
   procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --explain
@@ -26,9 +28,11 @@ examples:
 
 def add_command(command: Commands) -> None:
     """Add the command."""
-    parser = command("launch", run_launch, "Train on SageMaker: one instance, several, or two kinds.", LAUNCH_HELP)
+    parser = command("launch", run_launch, "Train on SageMaker, or write what KubeRay, Slurm or EC2 need to.", LAUNCH_HELP)
+    assert isinstance(parser, Parser)
+    parser.instead = lambda words: parser_of_engine(parser.prog, words)
     parser.add_argument("experiment", help="name of an experiment, or a YAML file")
-    parser.add_argument("--on", choices=["sagemaker"], default="sagemaker", help="where (default: %(default)s)")
+    parser.add_argument("--on", choices=["sagemaker", *ENGINES], default="sagemaker", help="where (default: %(default)s)")
     parser.add_argument("--instances", metavar="TEXT", help="INSTANCE, N*INSTANCE or LEARNER+N*PLAYER: short for --set scale.…")
     parser.add_argument("--two-jobs", action="store_true", help="with two kinds of instances: two jobs in one VPC")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
@@ -68,7 +72,8 @@ def add_command(command: Commands) -> None:
 
 def run_launch(options: argparse.Namespace) -> int:
     """Run `procsnake launch`. Returns the exit code."""
-    from train.cluster.scale import Local
+    from train.cluster.instances import is_size
+    from train.cluster.scale import Local, machines
     from train.config import Experiment
     from train.sagemaker.costs import parse_prices
 
@@ -78,6 +83,11 @@ def run_launch(options: argparse.Namespace) -> int:
         raise ConfigError(f"{experiment.algorithm} is a single process, which jobs aren't made for: train it where you are")
     if isinstance(experiment.scale, Local):
         raise ConfigError("the experiment's scale is local; name instances, e.g. --instances ml.c5.4xlarge")
+    if size := next((one.instance for one in machines(experiment.scale) if is_size(one.instance)), None):
+        raise ConfigError(
+            f"{size!r} is a size, but SageMaker's machines are types, e.g. --instances ml.c5.4xlarge; "
+            "sizes are for other engines: --on kuberay or --on slurm"
+        )
     prices = parse_prices(options.price)
     seconds = _max_seconds(options, experiment, prices)
     if options.explain:

@@ -106,9 +106,13 @@ def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
         yield "more than 100 hyperparameters"
     yield from _channel_faults(request, groups)
     yield from _tag_faults([tag.get("Key", "") for tag in request.get("Tags", [])])
-    # A key of AWS, or of a service that runs are logged to.
-    if re.search(r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|(?i:secret_access_key|api_key|password)", json.dumps(request, default=str)):
+    if looks_like_a_secret(json.dumps(request, default=str)):
         yield "there seems to be a secret in it; requests are shown to everyone who may see the job"
+
+
+def looks_like_a_secret(text: str) -> bool:
+    """Return whether there seems to be a key of AWS in the text, or of a service that runs are logged to."""
+    return re.search(r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|(?i:secret_access_key|api_key|password)", text) is not None
 
 
 def _channel_faults(request: Mapping[str, Any], groups: Sequence[str]) -> Iterator[str]:

@@ -6,7 +6,7 @@ import botocore.session
 import pytest
 
 from envs.common.errors import ConfigError, UnknownNameError
-from train.cluster.instances import gpus, vcpus
+from train.cluster.instances import gpus, is_size, memory_gib, vcpus
 from train.cluster.scale import Heterogeneous, Homogeneous, Single, scale_overrides
 from train.cluster.sizes import explain, sized
 from train.config import Experiment
@@ -25,6 +25,23 @@ PUBLISHED = {
 @pytest.mark.parametrize(("instance", "figures"), list(PUBLISHED.items()))
 def test_instances_have_the_processors_and_gpus_that_aws_says(instance, figures):
     assert (vcpus(instance), gpus(instance)) == figures
+
+
+@pytest.mark.parametrize(
+    ("size", "figures"),
+    [("1cpu", (1, 0, None)), ("16cpu-60gib", (16, 0, 60)), ("8cpu-2gpu", (8, 2, None)), ("96cpu-8gpu-1152gib", (96, 8, 1152))],
+)
+def test_a_size_says_itself_what_it_is(size, figures):
+    assert (vcpus(size), gpus(size), memory_gib(size)) == figures
+    assert is_size(size)
+
+
+@pytest.mark.parametrize(
+    "size", ["0cpu", "cpu", "16", "8cpu-60gib-1gpu", "8cpu-", "-8cpu", "8 cpu", "8cpu\n", "8CPU", "8cpu-0gib"]
+)
+def test_what_is_no_size_is_refused(size):
+    with pytest.raises(ConfigError, match=r"no size, e\.g\. 16cpu"):
+        Single(instance=size)
 
 
 def test_every_instance_that_sagemaker_offers_and_we_know_has_a_size():
@@ -56,6 +73,9 @@ def load(name: str, instances: str, *overrides: str) -> Experiment:
         ("ml.g5.2xlarge + 2*ml.c5.9xlarge", 2 * 36, 0, 1),
         ("ml.g5.12xlarge+ml.c5.9xlarge", 36, 4, 1),
         ("2*ml.c5.xlarge+ml.c5.9xlarge", 36, 2, 0),
+        ("16cpu", 16 - 1, 0, 0),
+        ("2*48cpu-4gpu-192gib", 2 * 48 - 4, 4, 1),
+        ("8cpu-1gpu+2*36cpu-60gib", 2 * 36, 0, 1),
     ],
 )
 def test_workers_are_the_processors_but_those_that_learn(instances, workers, learners, gpus_each):

@@ -71,6 +71,16 @@ def test_the_entry_point_has_no_shell_before_tini():
     assert subprocess.run(["sh", "-n", FOLDER / "image" / "start"], check=False).returncode == 0
 
 
+def test_login_shells_find_what_the_image_installs(tmp_path):
+    (line,) = (line for line in DOCKERFILE.read_text().splitlines() if "/etc/profile.d/" in line)
+    written = tmp_path / "procsnake.sh"
+    made = line.removeprefix("RUN ").replace("/etc/profile.d/procsnake.sh", str(written))
+    subprocess.run(["sh", "-c", made], check=True)
+    login = ["bash", "--login", "-c", f". {written}; echo $PATH"]
+    shown = subprocess.run(login, capture_output=True, text=True, check=True, env={"HOME": str(tmp_path)})
+    assert shown.stdout.startswith("/opt/procsnake/bin:/usr/")
+
+
 def test_the_stack_has_the_outputs_that_a_launch_reads(stack):
     assert set(account._OUTPUTS.values()) <= set(stack["Outputs"])
 

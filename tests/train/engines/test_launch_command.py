@@ -1,0 +1,116 @@
+"""`procsnake launch --on …` as a user types it: what is written, told and refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from envs.common.errors import UnknownNameError
+from tests.command_line import run
+from train.config import Experiment
+
+LAUNCH = ("launch", "battlesnake-ppo", "--on")
+KUBERAY = (*LAUNCH, "kuberay", "--instances", "2*16cpu-60gib", "--image", "r/p:1", "--claim", "runs")
+SLURM = (*LAUNCH, "slurm", "--instances", "2*16cpu")
+EC2 = (*LAUNCH, "ec2", "--instances", "2*ml.c5.4xlarge", "--image", "r/p:1", "--region", "us-west-2")
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PROCSNAKE_IMAGE", raising=False)
+
+
+@pytest.mark.parametrize(("words", "next_command"), [(KUBERAY, "kubectl apply -f"), (SLURM, "sbatch"), (EC2, "ray up --yes")])
+def test_a_file_is_written_and_the_next_command_told(words, next_command, capsys):
+    code, out, _ = run(capsys, *words, "--set", "seed=7", "--minutes", "3")
+    assert code == 0
+    (line,) = (line for line in out.splitlines() if next_command in line)
+    file = Path(shlex.split(line)[-1])
+    assert file.is_file()
+    assert f"written: {file}" in out
+    (seed,) = {
+        int(found)
+        for path in Path("outputs").glob("battlesnake-ppo-*")
+        for found in re.findall(r"\bseed: (\d+)", path.read_text())
+    }
+    assert seed == 7
+
+
+def test_all_engines_get_the_same_experiment(capsys):
+    for words in (KUBERAY, SLURM, EC2):
+        on = words[3]
+        assert run(capsys, *words, "--set", "scale.workers=9", "--name", "mine", "--out", f"{on}.yaml")[0] == 0
+    documents = list(yaml.safe_load_all(Path("kuberay.yaml").read_text()))
+    kuberay = yaml.safe_load(documents[0]["data"]["experiment.yaml"])
+    text = Path("slurm.yaml").read_text().partition("<<'END OF EXPERIMENT'\n")[2].partition("END OF EXPERIMENT")[0]
+    found = [Experiment.from_dict(one) for one in (kuberay, yaml.safe_load(text))]
+    found.append(Experiment.load("ec2.experiment.yaml"))
+    assert {one.scale.workers for one in found} == {9}
+    assert len({one.settings for one in found}) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((*LAUNCH, "kuberay", "--instances", "16cpu", "--image", "r/p:1"), "--on kuberay needs --claim; e.g. --claim runs"),
+        ((*LAUNCH, "kuberay", "--instances", "16cpu", "--claim", "runs"), "--on kuberay needs --image; e.g. --image "),
+        (
+            (*LAUNCH, "ec2", "--instances", "ml.c5.xlarge", "--image", "r/p:1"),
+            "--on ec2 needs --region; e.g. --region us-west-2",
+        ),
+        ((*SLURM, "--spot"), "unknown option '--spot'"),
+        ((*SLURM, "--set", "env.options.width=-3"), "width x height is -3x11"),
+        ((*SLURM, "--name", "my run"), "e.g. --name my-run"),
+        ((*LAUNCH, "slurm"), "scale is local; name machines by their size, e.g. --instances '2*16cpu-64gib'"),
+        ((*LAUNCH, "slurm", "--instances", "16"), "'16' are not like ml.g5.xlarge"),
+        ((*LAUNCH, "slurm", "--instances", "16cpus"), "no size, e.g. 16cpu or 8cpu-1gpu-32gib"),
+        (("launch", "battlesnake-imitation", "--on", "slurm", "--instances", "16cpu"), "is a single process"),
+        ((*LAUNCH, "slurms", "--instances", "16cpu"), "Did you mean 'slurm'?"),
+        (("launch", "battlesnake-ppo", "--instances", "2*16cpu"), "'16cpu' is a size, but SageMaker's machines are types"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else " ".join(value[1:]),
+)
+def test_what_cannot_be_is_refused_in_a_line_and_nothing_is_written(words, told, capsys):
+    code, out, err = run(capsys, *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert told in err
+    assert not Path("outputs").exists()
+
+
+def test_explain_tells_what_follows_and_writes_nothing(capsys):
+    code, out, _ = run(capsys, *SLURM[:-1], "8cpu-1gpu+2*36cpu", "--explain")
+    assert code == 0
+    assert "env runners 72 = 36 CPUs × 2 playing instances" in out
+    code, out, _ = run(capsys, *SLURM, "--explain", "--json")
+    assert (json.loads(out)["num_env_runners"], list(Path().iterdir())) == (31, [])
+
+
+def test_a_warning_tells_what_is_not_sent_along_and_json_tells_the_same(capsys):
+    own = ("--set", "env.imports=[this]", "--name", "mine")
+    code, out, _ = run(capsys, *SLURM, *own)
+    assert code == 0
+    assert "warning: the machines must have your own this, which isn't sent along" in out
+    code, out, _ = run(capsys, *SLURM, *own, "--json")
+    told = json.loads(out)
+    assert told["written"] == ["outputs/mine.sh"]
+    assert "the machines must have your own this, which isn't sent along" in told["warnings"]
+    assert told["next"][0] == "submit it: sbatch outputs/mine.sh"
+
+
+@pytest.mark.parametrize("engine", ["kuberay", "slurm", "ec2"])
+def test_each_engine_has_a_help_of_its_own(engine, capsys):
+    code, out, _ = run(capsys, "launch", "--on", engine, "--help")
+    assert code == 0
+    assert f"--on {engine} --instances '2*" in out
+    assert "--spot" not in out
+
+
+def test_sizes_are_told_from_families():
+    with pytest.raises(UnknownNameError, match="instance family 'c99'"):
+        Experiment.load("battlesnake-ppo", ["scale.kind=single", "scale.instance=ml.c99.xlarge"])

@@ -1,0 +1,1 @@
+"""Writes what other engines than SageMaker need to train an experiment: KubeRay, Slurm, and Ray's own launcher on EC2."""

@@ -1,0 +1,142 @@
+"""Writes the manifest of a RayJob, by which KubeRay makes a Ray cluster on Kubernetes, trains on it and removes it.
+
+Sources: KubeRay's types `RayJobSpec` and `RayClusterSpec` (ray.io/v1) and its operator's checks of them.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+import yaml
+
+from train.cluster.instances import is_size, memory_gib, vcpus
+from train.cluster.scale import Instances
+from train.engines import names
+from train.engines.plan import ALL, EXPERIMENT_FILE, Plan
+
+_EXPERIMENT, _RUNS = "/etc/procsnake", "/runs"
+_PLENTY = 1000
+_GRACE_SECONDS = 100
+_KEPT_SECONDS = 3600
+"""How long the operator keeps the cluster after the job has ended, for those who want to see its logs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where on Kubernetes a plan is to run. Raises `ConfigError` for names that Kubernetes would refuse."""
+
+    image: str
+    """The image with procsnake and its extras train and cluster."""
+    claim: str
+    """The volume claim that gets the run folder."""
+    namespace: str = ""
+    """The namespace. With an empty one, it is that of kubectl's context."""
+
+    def __post_init__(self) -> None:
+        names.image(self.image)
+        names.subdomain("--claim", self.claim)
+        if self.namespace:
+            names.label("--namespace", self.namespace)
+
+
+def manifest(plan: Plan, place: Place) -> str:
+    """Return the manifest as YAML: a ConfigMap with the experiment, and the RayJob. Raises `ConfigError`."""
+    names.label("--name", plan.name, names.LONGEST_RAY_JOB)
+    about: dict[str, Any] = {"name": plan.name, "labels": {"app.kubernetes.io/name": "procsnake"}}
+    if place.namespace:
+        about["namespace"] = place.namespace
+    experiment = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {EXPERIMENT_FILE: plan.experiment_text}}
+    job = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": about, "spec": _job(plan, place)}
+    return yaml.dump_all([experiment, job], Dumper=_Dumper, sort_keys=False)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what occurs twice twice, and texts of several lines as they are, for those who read manifests."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def _job(plan: Plan, place: Place) -> dict[str, Any]:
+    (group, learning), *others = plan.groups
+    workers = [(group, learning, learning.count - 1), *((name, instances, instances.count) for name, instances in others)]
+    return {
+        "entrypoint": shlex.join(plan.train_command(_EXPERIMENT, _RUNS)),
+        "shutdownAfterJobFinishes": True,
+        "ttlSecondsAfterFinished": _KEPT_SECONDS,
+        "activeDeadlineSeconds": round(3600 * plan.max_hours),
+        # A second try would begin anew, in a folder of its own.
+        "backoffLimit": 0,
+        "rayClusterSpec": {
+            "rayVersion": metadata.version("ray"),
+            # The operator makes the token, and keeps it in a Secret.
+            "authOptions": {"mode": "token"},
+            "headGroupSpec": {
+                "rayStartParams": {**_start(group, learning), "dashboard-host": "0.0.0.0"},
+                "template": _pod(plan, place, learning, leads=True),
+            },
+            "workerGroupSpecs": [
+                {
+                    "groupName": name,
+                    "replicas": count, "minReplicas": count, "maxReplicas": count,
+                    "rayStartParams": _start(name, instances),
+                    "template": _pod(plan, place, instances, leads=False),
+                }
+                for name, instances, count in workers if count
+            ],
+        },
+    }  # fmt: skip
+
+
+def _start(group: str, instances: Instances) -> dict[str, str]:
+    """The options of `ray start`, which KubeRay puts into a shell command as they are."""
+    each = {"num-cpus": str(vcpus(instances.instance)), "num-gpus": str(_gpus(instances))}
+    return each if group == ALL else {**each, "resources": shlex.quote(json.dumps({f"group_{group}": _PLENTY}))}
+
+
+def _gpus(instances: Instances) -> int:
+    return instances.gpus // instances.count
+
+
+def _pod(plan: Plan, place: Place, instances: Instances, *, leads: bool) -> dict[str, Any]:
+    container: dict[str, Any] = {
+        "name": "ray-head" if leads else "ray-worker",
+        "image": place.image,
+        "resources": _resources(instances),
+    }
+    spec: dict[str, Any] = {"containers": [container], "terminationGracePeriodSeconds": _GRACE_SECONDS + 20}
+    if leads:
+        # Ray kills a job that it stops after three seconds, in which no iteration ends.
+        container["env"] = [{"name": "RAY_JOB_STOP_WAIT_TIME_S", "value": str(_GRACE_SECONDS)}]
+        container["volumeMounts"] = [
+            {"name": "experiment", "mountPath": _EXPERIMENT, "readOnly": True},
+            {"name": "runs", "mountPath": _RUNS},
+        ]
+        spec["volumes"] = [
+            {"name": "experiment", "configMap": {"name": plan.name}},
+            {"name": "runs", "persistentVolumeClaim": {"claimName": place.claim}},
+        ]
+    if not is_size(instances.instance):
+        spec["nodeSelector"] = {"node.kubernetes.io/instance-type": instances.instance.removeprefix("ml.")}
+    return {"spec": spec}
+
+
+def _resources(instances: Instances) -> dict[str, Any]:
+    """What a pod asks for. A size is asked for as it stands; on a type of machine, Kubernetes itself needs a processor."""
+    cpus, gib = vcpus(instances.instance), memory_gib(instances.instance)
+    alike = {"memory": f"{gib}Gi"} if gib else {}
+    if gpus := _gpus(instances):
+        alike["nvidia.com/gpu"] = str(gpus)
+    asked = {"cpu": str(cpus if is_size(instances.instance) else max(1, cpus - 1)), **alike}
+    return {"requests": asked, "limits": alike} if alike else {"requests": asked}

@@ -1,0 +1,68 @@
+"""What is to be trained, where and on what: the part of a launch that all engines share."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import yaml
+
+from envs.common.errors import ConfigError
+from train.cluster.scale import LEARNER, ROLLOUT, Heterogeneous, Instances, Local, machines
+from train.config import Experiment
+from train.sagemaker.request_rules import looks_like_a_secret
+
+ALL = "all"
+EXPERIMENT_FILE = "experiment.yaml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A launch. Its parts are checked by the engines, which take different names."""
+
+    name: str
+    """The name of the job."""
+    experiment: Experiment
+    """The experiment with all overrides. Its scale names machines."""
+    max_hours: float
+    """Hours after which the engine ends the job."""
+
+    def __post_init__(self) -> None:
+        if not self.experiment.uses_ray:
+            raise ConfigError(
+                f"{self.experiment.algorithm} is a single process, which clusters aren't made for: train it where you are"
+            )
+        if isinstance(self.experiment.scale, Local):
+            raise ConfigError("the experiment's scale is local; name machines by their size, e.g. --instances '2*16cpu-64gib'")
+        if looks_like_a_secret(self.experiment_text):
+            raise ConfigError("there seems to be a secret in the experiment, which everyone can read who may see the job")
+
+    @property
+    def experiment_text(self) -> str:
+        """The experiment with all overrides, as YAML."""
+        return yaml.safe_dump(self.experiment.to_dict(), sort_keys=False)
+
+    @property
+    def groups(self) -> list[tuple[str, Instances]]:
+        """The groups of machines. The first machine of the first group leads."""
+        scale = self.experiment.scale
+        if isinstance(scale, Heterogeneous):
+            return [(LEARNER, scale.learner), (ROLLOUT, scale.rollout)]
+        assert not isinstance(scale, Local)
+        return [(ALL, machines(scale)[0])]
+
+    @property
+    def num_machines(self) -> int:
+        """The number of all machines."""
+        return sum(instances.count for _, instances in self.groups)
+
+    def train_command(self, folder: str, runs: str) -> list[str]:
+        """The command that trains on a cluster whose head has the experiment's file in `folder`."""
+        config = str(PurePosixPath(folder) / EXPERIMENT_FILE)
+        return ["procsnake", "train", "--config", config, "--cluster", "auto", "--runs", runs]
+
+
+def default_name(experiment: str) -> str:
+    """Return a name for a job with the current second in it."""
+    return f"{experiment}-{time.strftime('%m%d-%H%M%S')}"

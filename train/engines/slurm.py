@@ -1,0 +1,133 @@
+"""Writes a batch script for Slurm, which makes the job's nodes one Ray cluster and trains on it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from envs.common.errors import ConfigError
+from train.cluster.instances import memory_gib, vcpus
+from train.cluster.scale import Instances
+from train.engines import names
+from train.engines.plan import EXPERIMENT_FILE, Plan
+
+_WARNING_SECONDS = 300
+"""How long before the time limit the training is asked to save and end."""
+_NODES = "SLURM_JOB_NODELIST"
+_SCRIPT = """\
+#!/bin/bash
+{options}
+#
+# {sentence}
+# To save and end early: scancel --batch --signal=USR1 JOB
+# To go on with the run then: scontrol requeue JOB
+
+set -euo pipefail
+python={python}
+folder={runs}/{name}.job-$SLURM_JOB_ID
+mkdir -p "$folder"
+# Left by an earlier start of this job.
+rm -f "$folder/stop"
+
+cat > "$folder/{file}" <<'END OF EXPERIMENT'
+{experiment}END OF EXPERIMENT
+
+# What the machines prove to each other that they belong together by. It is removed at the end.
+trap 'rm -f "$folder/token"' EXIT
+(umask 077 && "$python" -c 'import secrets; print(secrets.token_hex(32))' > "$folder/token")
+
+{lists}
+# Only this shell is told that the time is nearly up, because Slurm would send a signal to Ray's processes, too.
+trap 'touch "$folder/stop"' USR1
+{step} &
+step=$!
+until wait "$step"; do
+    code=$?
+    kill -0 "$step" 2> /dev/null || exit "$code"
+done
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where on a Slurm cluster a plan is to run. Raises `ConfigError` for names that can't stand in a batch script."""
+
+    python: str = "python3"
+    """The Python with procsnake, as all nodes find it."""
+    runs: str = "runs"
+    """The folder of runs, which all nodes share. A relative one lies in the folder in which sbatch is called.
+    In it each job has a folder of its own for its run."""
+    partition: str = ""
+    """The partition. With an empty one, it is the cluster's default."""
+    account: str = ""
+    """The account. With an empty one, it is the user's default."""
+
+    def __post_init__(self) -> None:
+        names.plain_path("--python", self.python)
+        names.plain_path("--runs", self.runs)
+        for option in ("partition", "account"):
+            if given := getattr(self, option):
+                names.slurm_name(f"--{option}", given)
+
+
+def script(plan: Plan, place: Place) -> str:
+    """Return the batch script. Raises `ConfigError` for a name that Slurm would refuse."""
+    names.slurm_name("--name", plan.name)
+    if 3600 * plan.max_hours < 2 * _WARNING_SECONDS:
+        raise ConfigError(
+            f"--max-hours {plan.max_hours:g} is too short: the last {_WARNING_SECONDS} s are for saving; e.g. --max-hours 1"
+        )
+    several = len(plan.groups) > 1
+    components = [_component(instances) for _, instances in plan.groups]
+    components[0] = [*_of_the_job(plan, place), *components[0]]
+    lists = "".join(
+        f'{group}=$(scontrol show hostnames "${_NODES}{f"_HET_GROUP_{k}" if several else ""}" | paste -sd,)\n'
+        for k, (group, _) in enumerate(plan.groups)
+    )
+    return _SCRIPT.format(
+        options="\n#SBATCH hetjob\n".join("\n".join(f"#SBATCH {line}" for line in lines) for lines in components),
+        sentence=f"Trains {plan.name} on {plan.num_machines} machine{'s' if plan.num_machines > 1 else ''}.",
+        runs=shlex.quote(place.runs),
+        python=shlex.quote(place.python),
+        name=plan.name,
+        file=EXPERIMENT_FILE,
+        experiment=plan.experiment_text,
+        lists=lists,
+        step=_step(plan, several=several),
+    )
+
+
+def _of_the_job(plan: Plan, place: Place) -> list[str]:
+    named = [f"--{option}={given}" for option in ("partition", "account") if (given := getattr(place, option))]
+    return [
+        f"--job-name={plan.name}",
+        f"--output={plan.name}-%j.log",
+        f"--time={_time(plan.max_hours)}",
+        f"--signal=B:USR1@{_WARNING_SECONDS}",
+        "--requeue",
+        "--open-mode=append",
+        *named,
+    ]
+
+
+def _component(instances: Instances) -> list[str]:
+    lines = [f"--nodes={instances.count}", "--ntasks-per-node=1", f"--cpus-per-task={vcpus(instances.instance)}"]
+    if gpus := instances.gpus // instances.count:
+        lines.append(f"--gpus-per-node={gpus}")
+    # Ray takes ports of the machine, and what it leaves is cleared away for all of the machine.
+    memory = memory_gib(instances.instance)
+    return [*lines, f"--mem={memory}G" if memory else "--mem=0", "--exclusive"]
+
+
+def _time(hours: float) -> str:
+    minutes = max(1, round(60 * hours))
+    return f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00"
+
+
+def _step(plan: Plan, *, several: bool) -> str:
+    # A step is given all processors of its nodes, as long as it asks for none; each task may then use them all.
+    words = ["srun", "--cpu-bind=none"]
+    if several:
+        words.append(f"--het-group={','.join(str(k) for k in range(len(plan.groups)))}")
+    lists = " ".join(f'--group "{group}=${group}"' for group, _ in plan.groups)
+    return f'{shlex.join(words)} "$python" -m train.engines.slurm_node "$folder" {lists}'
