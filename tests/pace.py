@@ -10,6 +10,7 @@ import pytest
 
 SLOW_FIXTURES = {"one_ray", "postgres"}
 SLOW = (
+    "tests/agents/analysis/",
     "tests/agents/evaluation/test_battlesnake.py",
     "tests/agents/evaluation/test_procgen.py",
     "tests/agents/evaluation/test_procgen_aggregates.py",
@@ -37,6 +38,7 @@ SLOW = (
     "tests/serve/aicrowd/test_export.py::test_every_export_keeps_every_rule",
     "tests/serve/aicrowd/test_kit.py",
     "tests/serve/archive/",
+    "tests/serve/test_analyse.py",
     "tests/serve/ladder/test_download.py",
     "tests/serve/ladder/test_entering.py",
     "tests/serve/ladder/test_keeping.py",

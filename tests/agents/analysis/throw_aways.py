@@ -2,8 +2,9 @@
 
 Two flood-fill snakes play a duel. On a turn where one of them has a move that loses by force within `Proof.loses_in` turns, and
 not even draws, and another one with which it lives `Proof.lives_for` turns whatever the other does, it plays the losing one.
-From there the other snake plays what the proof says, and the victim any move that isn't certain death, until it is dead. The
-proofs are those of `tests.agents.tactics.brute_force`, which shares no code with the engine or the search.
+From there the other snake plays what the proof says, and the victim any move that isn't certain death, until it is dead. A game
+that was lost before, as trying everything for up to 16 turns tells within a bound of positions, doesn't count. The proofs are
+those of `tests.agents.tactics.brute_force`, which shares no code with the engine or the search.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tests.agents.tactics.brute_force import STEPS, Position, Snake, Solver, Wor
 KEPT = Path(__file__).with_name("throw_aways.json.gz")
 _SOON, _SIDES, _LATER, _MOST_STEPS, _FIRST_TURN, _MAX_TURNS = (3, 3, 5, 7), (7, 11), 4, 12_000, 15, 300
 _POCKET, _BATCH = 9, 16
+_HORIZONS, _MANY_STEPS = (10, 13, 16), 40_000
 _GAME = {
     "ruleset": {"name": "standard", "settings": {"foodSpawnChance": 15, "minimumFood": 1}},
     "map": "standard",
@@ -101,6 +103,18 @@ def find_proof(state: State, victim: int, safe: np.ndarray, soon: int) -> tuple[
     return None
 
 
+def was_lost_before(state: State, victim: int) -> bool:
+    """Whether every move loses by force, so that nothing is thrown away. A proof that takes too long counts as none."""
+    position, world = as_position(state, victim), World(state.width, state.height)
+    for turns in _HORIZONS:
+        try:
+            if not BoundedSolver(world, _MANY_STEPS, draws_hold=True).survives(position, turns):
+                return True
+        except TooLongError:
+            return False
+    return False
+
+
 def _has_pocket(state: State, victim: int, safe: np.ndarray) -> bool:
     """Whether one of the moves leads into a few cells and another one doesn't: where a proof is likely, and short."""
     sizes = [_region(state, state.body(0, victim)[0], step) for step, is_safe in zip(STEPS, safe, strict=True) if is_safe]
@@ -136,7 +150,7 @@ def play_throw_away(seed: int) -> tuple[list[dict], Proof] | None:
             moves = flood.act_batch(state, np.zeros(2, np.int64), np.arange(2))
             play_turn(state, moves[None], running)
             boards.append(board(state))
-    if found is None:
+    if found is None or was_lost_before(state, victim):
         return None
     move, _, keeps, later = found
     proof = Proof(int(state.arrays.turn[0]), "ab"[victim], move, soon, keeps, later)
@@ -188,9 +202,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--games", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed to try")
     options = parser.parse_args()
-    games: list[dict] = []
-    seed = 0
+    games, seed = list[dict](), options.seed
     with processes(usable_cores()) as pool:
         while len(games) < options.games:
             for made in spread(pool, play_throw_away, range(seed, seed + _BATCH), lambda done, of: None):
