@@ -41,7 +41,7 @@ def add_analyse(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("games", nargs="*", metavar="GAME", help="file or id; with --last a folder, with --fit stores")
     parser.add_argument("--snake", metavar="NAME", help="whose moves, by name or id (default: for whom it was recorded)")
-    nodes = f"nodes of search per turn (default: 100000; {_LAST_NODES} with --last, {_FIT_NODES} with --fit)"
+    nodes = f"nodes of search per turn (default: 50000; {_LAST_NODES} with --last, {_FIT_NODES} with --fit)"
     parser.add_argument("--nodes", type=at_least(100), help=nodes)
     parser.add_argument("--last", type=at_least(1), metavar="N", help="sum up the last N games of the archive or of a folder")
     parser.add_argument("--all-turns", action="store_true", help="show every turn, not only those that mattered")

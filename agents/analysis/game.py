@@ -15,7 +15,7 @@ from agents.analysis.played import Played, Position
 from agents.analysis.win_probability import WinProbability
 from agents.search.evaluation import SURE
 
-NODES = 100_000
+NODES = 50_000
 """Nodes per turn, unless told otherwise."""
 CLOSER = 8
 """How many times the nodes are spent on the turns around the loss, so that it isn't blamed on a turn that was lost before."""
