@@ -153,13 +153,17 @@ def _look_closer(positions: Sequence[Position], judged: Sequence[Judged], nodes:
 
 
 def lost_turn(positions: Sequence[Position], turns: Sequence[Turn], last_chance: int | None) -> int | None:
-    """Return the place of the last fault, up to `last_chance`, that was made while the best move still had a real chance.
+    """Return the place of the last fault, up to `last_chance`, that was made with a real chance and never made good again.
 
-    That is at least `REAL_CHANCE` of an equal share. If there was no such fault, it is `last_chance`.
+    A real chance is at least `REAL_CHANCE` of an equal share. A fault is made good if the others don't use it, so that a later
+    chance is as good as the one before. If there was no such fault, it is `last_chance`.
     """
+    later = 0.0
     for n in reversed(range(0 if last_chance is None else last_chance + 1)):
-        if turns[n].move_class in FAULTS and turns[n].chance >= REAL_CHANCE / len(positions[n].living):
+        chance = turns[n].chance
+        if turns[n].move_class in FAULTS and chance > later and chance >= REAL_CHANCE / len(positions[n].living):
             return n
+        later = max(later, chance)
     return last_chance
 
 

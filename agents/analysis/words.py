@@ -117,7 +117,8 @@ def _led(analysis: Analysis, place: int) -> str:
     if room.cells < room.length:
         return f"{move} led into {room.cells} cells for a body of {room.length}"
     if score < -SURE:
-        return f"{move} lost by force within {score + WIN} turns"
+        within = score + WIN
+        return f"{move} lost by force within {within} turn{'s' * (within > 1)}"
     return f"{move} took the chance from {turn.chance:.0%} to {turn.probabilities[turn.played]:.0%}"
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from agents.analysis.as_json import as_json
-from agents.analysis.game import REAL_CHANCE, Judged, analyse, with_hindsight
+from agents.analysis.game import REAL_CHANCE, Judged, Turn, analyse, lost_turn, with_hindsight
 from agents.analysis.move_classes import COSTS, class_of
 from agents.analysis.opinions import CERTAIN_DEATH, Opinions
 from agents.analysis.played import played_by
@@ -110,6 +110,23 @@ def test_hindsight_carries_the_loss_back_to_the_last_open_turn():
     lost = [Judged(Opinions((CERTAIN_DEATH,) * 4, (True,) * 4, 5), False)] * 3
     assert with_hindsight(positions, lost)[1] is None
     assert all(max(one.opinions.scores) < -SURE for one in with_hindsight(positions, lost)[0])
+
+
+@pytest.mark.parametrize(
+    ("chances", "lost"),
+    [
+        ([(0.6, 0.6), (0.6, 0.1), (0.1, 0.08)], 1),
+        ([(0.6, 0.1), (0.7, 0.2), (0.3, 0.29)], 1),  # The first fault was made good.
+        ([(0.6, 0.1), (0.7, 0.69), (0.7, 0.69)], 2),  # It was, and there is no other fault.
+        ([(0.6, 0.5), (0.09, 0.03), (0.04, 0.03)], 0),  # The second one was made without a real chance.
+    ],
+)
+def test_the_lost_turn_is_the_last_fault_that_was_never_made_good(chances, lost):
+    positions = played_by(GAMES[SHORT[0]][0], GAMES[SHORT[0]][1].victim).positions[:3]
+    scores = (1, 0, CERTAIN_DEATH, CERTAIN_DEATH)
+    turns = [Turn(n, scores, (best, played, 0, 0), (True,) * 4, 1, 5) for n, (best, played) in enumerate(chances)]
+    assert lost_turn(positions, turns, 2) == lost
+    assert lost_turn(positions, turns, None) is None
 
 
 def test_classes_go_by_the_points_that_a_move_costs():
