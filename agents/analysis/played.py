@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from envs.battlesnake.plain import Board, state_from_board
-from envs.battlesnake.recording import EXTRAS, UNKNOWN_CAUSE, Recording
+from envs.battlesnake.recording import EXTRAS, Recording
 from envs.battlesnake.recording.files import moves_between
 from envs.battlesnake.rules import is_over, step_board
 from envs.battlesnake.settings import Settings
@@ -172,8 +172,3 @@ def after(position: Position, move: int) -> tuple[State, int]:
     if not is_over(state.arrays, 0, rules):
         step_board(state.arrays, 0, rules, moves)
     return state, slot
-
-
-def knows_death(played: Played) -> bool:
-    """Return whether the recording tells how the snake died."""
-    return played.ending["eliminatedCause"] not in ("", UNKNOWN_CAUSE)
