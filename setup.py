@@ -91,7 +91,7 @@ setup(
     py_modules=["procsnake"],
     package_data={
         "envs": ["py.typed"],
-        "agents": ["py.typed", "champions/*/*", "pages/static/*", "search/evaluations/*"],
+        "agents": ["py.typed", "champions/*/*", "pages/static/*", "search/evaluations/*", "analysis/*.json"],
         "train": ["py.typed", "experiments/*.yaml", "sagemaker/*.yaml", "sagemaker/image/*"],
         "serve": ["py.typed", "viewer/static/*", "deploy/*", "deploy/*/*", "aicrowd/template/*", "aicrowd/template/*/*"],
     },

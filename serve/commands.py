@@ -1,4 +1,4 @@
-"""The commands `procsnake play`, `match`, `serve` and `games`, and those of the doctor, of Arena and of the exports."""
+"""The commands `procsnake play`, `match`, `serve` and `games`, and those of analysis, doctor, Arena and the exports."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from envs.common.command_line import (
 )
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.printable import printable
+from serve.analyse import ANALYSE_HELP, add_analyse, run_analyse
+from serve.archive.option import SQLITE, add_database
 from serve.by_hand.commands import add_by_hand, play_by_hand, refuse_without_a_person
 from serve.doctor.commands import DOCTOR_HELP, add_doctor, run_doctor
 from serve.export_commands import EXPORT_HELP, add_export
@@ -67,7 +69,6 @@ examples:
   procsnake games export games/                       # every finished game as a recording, to look at or to learn from
 """
 _FILM_FPS = 8.0
-_SQLITE = "sqlite:///"
 LOOK_PARTS = {"color": "colour, #RRGGBB", "head": "head", "tail": "tail", "author": "who made it"}
 
 
@@ -77,6 +78,9 @@ def add_commands(command: Commands) -> None:
     add_match(command("match", run_match, "Play one game: told, or watched in terminal or browser.", MATCH_HELP))
     _add_serve(command("serve", run_serve, "Serve snakes to any Battlesnake engine over HTTP.", SERVE_HELP))
     _add_games(command("games", run_games, "List or export the games that a server has kept.", GAMES_HELP))
+    add_analyse(
+        command("analyse", run_analyse, "Find out what the moves of a game were worth, and where it was lost.", ANALYSE_HELP)
+    )
     add_doctor(command("doctor", run_doctor, "Check a snake's URL as a platform would, before it does.", DOCTOR_HELP))
     add_warm_up(command)
     # What runs is the subcommand's.
@@ -126,7 +130,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-games", action="store_true", help="keep no games and show none")
     parser.add_argument("--keep-days", type=at_least(1), default=30, help="days to keep games (default: %(default)s)")
     parser.add_argument("--keep-mib", type=at_least(1), default=1024, help="MiB of games to keep (default: %(default)s)")
-    _add_database(parser)
+    add_database(parser)
 
 
 def _add_secret(parser: argparse.ArgumentParser, name: str, variable: str, value: str, what: str) -> None:
@@ -159,13 +163,7 @@ def _add_games(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", nargs="?", default=kept_at("games"), help="where to export to (default: %(default)s)")
     parser.add_argument("--snake", help="only what this snake of ours played")
     add_json(parser)
-    _add_database(parser)
-
-
-def _add_database(parser: argparse.ArgumentParser) -> None:
-    own = f"{_SQLITE}{kept_at('games.db')}"
-    which = f"database of games: sqlite:///FILE or postgresql://… (default: DATABASE_URL, or else {own})"
-    parser.add_argument("--database", default=os.environ.get("DATABASE_URL") or own, metavar="URL", help=which)
+    add_database(parser)
 
 
 def run_play(options: argparse.Namespace) -> int:
@@ -227,7 +225,7 @@ def run_serve(options: argparse.Namespace) -> int:
     if options.workers > 1 and not forks:
         raise ConfigError(f"--workers {options.workers} needs gunicorn and a system that can fork; leave it away")
     if not options.no_games:
-        make_place_for(options.database.removeprefix(_SQLITE))
+        make_place_for(options.database.removeprefix(SQLITE))
     with bind(options.host, options.port) as listener:
         if forks:
             processes.share_metrics()
@@ -239,8 +237,8 @@ def run_serve(options: argparse.Namespace) -> int:
             print(notice, file=sys.stderr, flush=True)
         url = url_of(listener)
         text = f"serving {', '.join(names or served)} at {url} (Ctrl-C stops)"
-        if not options.no_games and options.database.startswith(_SQLITE):
-            text += f"\ngames are kept in {options.database.removeprefix(_SQLITE)}"
+        if not options.no_games and options.database.startswith(SQLITE):
+            text += f"\ngames are kept in {options.database.removeprefix(SQLITE)}"
         if forks:
             processes.announce(url, text)
             processes.run(lambda: _make_app(options, _ready(options), _store(options)), listener, workers=options.workers)

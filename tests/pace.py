@@ -10,6 +10,7 @@ import pytest
 
 SLOW_FIXTURES = {"one_ray", "postgres"}
 SLOW = (
+    "tests/agents/analysis/",
     "tests/agents/evaluation/test_battlesnake.py",
     "tests/agents/evaluation/test_procgen.py",
     "tests/agents/evaluation/test_procgen_aggregates.py",
@@ -41,6 +42,7 @@ SLOW = (
     "tests/serve/ladder/test_download.py",
     "tests/serve/ladder/test_entering.py",
     "tests/serve/ladder/test_keeping.py",
+    "tests/serve/test_analyse.py",
     "tests/serve/test_arena.py::test_nothing_that_arrives_is_an_internal_error",
     "tests/serve/test_background.py",
     "tests/serve/test_deploy.py",

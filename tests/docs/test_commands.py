@@ -28,6 +28,9 @@ NOT_RUN = {
     "tune": "trains several times; tests/train/tuning/test_tune.py does so",
     "report": "needs a run; notebook 2 makes some",
     "quickstart": "trains for minutes; `make play` calls it",
+    "analyse --fit": "needs the stores of 1200 games; tests/agents/analysis/test_fitting.py has small ones",
+    "analyse --last 20": "needs games fetched from Arena; tests/serve/test_analyse.py sums up a folder",
+    "tournament flood quick=alphabeta?nodes=100": "is long; other tournaments are played",
     "arena": "needs an account on Arena; tests/serve/ladder has a stand-in",
     "export aicrowd": "needs a Procgen run; notebook 6 makes one and exports it",
     "export check": "needs an entry; notebook 6 makes one",
@@ -36,6 +39,7 @@ NOT_RUN = {
 }
 """By first words, why a command isn't run here."""
 MINIATURE = {
+    "analyse": ["--nodes", "200"],
     "evaluate": ["--games", "1"],
     "play": ["--delay", "0"],
     "tournament": ["--games", "1", "--max-turns", "5"],

@@ -1,0 +1,135 @@
+"""The search's opinion of every move of a snake: one score per move, all of them searched to the same depth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.search.alphabeta import (
+    DEFAULT_EVALUATION,
+    MAX_DEPTH,
+    WINDOW,
+    AlphaBetaWorkspace,
+    begin,
+    new_workspace,
+    prepare,
+    run,
+)
+from agents.search.evaluation import CROWD, SURE, WIN, Weights
+from agents.search.learned import chosen_evaluation
+from agents.search.make_unmake import search_rules
+from agents.search.time_management import WorkspacePool
+from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.state import State
+
+CERTAIN_DEATH = 1 - WIN
+"""The score of a move after which the snake is dead at once."""
+_MAX_RIVALS, _NEAR, _TABLE_BITS = 2, 7, 18
+
+
+@dataclass(frozen=True)
+class Opinions:
+    """What the search thinks of the four moves of one snake in one position."""
+
+    scores: tuple[int, int, int, int]
+    """The score of each move, up, down, left, right: points of `agents.search.evaluation`, larger is better for the snake.
+    Beyond `SURE` a win or a loss is proven, within what the search assumes."""
+    safe: tuple[bool, bool, bool, bool]
+    """Whether a move isn't certain death. All are False if each of them is."""
+    depth: int
+    """Turns that every move was searched to, those left out that are proven before."""
+
+    @property
+    def best(self) -> int:
+        """Return the move with the best score."""
+        return int(np.argmax(self.scores))
+
+    @property
+    def best_score(self) -> int:
+        """Return the score of the best move."""
+        return max(self.scores)
+
+
+class MoveSearch:
+    """Scores all moves of a snake with `nodes` nodes per position, as alpha-beta does with its defaults.
+
+    Each move is searched on its own, so that also the worst has a score; alpha-beta by itself only finds that it is worse. All
+    share one transposition table and go deeper turn by turn. The answer depends on the position and on `nodes` alone.
+    """
+
+    def __init__(self, nodes: int) -> None:
+        self.nodes = nodes
+        self._learned = chosen_evaluation(DEFAULT_EVALUATION)
+        self._idle: WorkspacePool[AlphaBetaWorkspace] = WorkspacePool(self._new_workspace)
+
+    def _new_workspace(self, state: State) -> AlphaBetaWorkspace:
+        return new_workspace(state, table_bits=_TABLE_BITS, learned=self._learned)
+
+    def is_learned(self, state: State) -> bool:
+        """Return whether the learned evaluation of duels applies to board 0, so that scores are on its scale."""
+        return self._learned is not None and self._learned.applies_to(state)
+
+    def __call__(self, state: State, me: int, *, nodes: int | None = None) -> Opinions:
+        """Return the opinions on board 0 for the living snake in slot `me`, of a game that isn't over.
+
+        `nodes` is in place of the search's own number.
+        """
+        here = state.select(np.zeros(1, np.int64))
+        safe = safe_moves(here, np.zeros(1, np.int64), np.array([me]))[0]
+        if safe.all() and _all_deadly(here, me):
+            safe = np.zeros(4, np.bool_)
+        with self._idle.borrow(here) as space:
+            space.correction.is_used[0] = self.is_learned(here)
+            prepare(here.arrays, search_rules(here.rules), *space[:3], me, _MAX_RIVALS, _NEAR)
+            weights = CROWD if here.arrays.num_alive[0] > 2 else Weights()
+            scores, depth = _deepen(here, space, weights, np.flatnonzero(safe), nodes or self.nodes)
+        up, down, left, right = (scores.get(move, CERTAIN_DEATH) for move in range(4))
+        return Opinions((up, down, left, right), (bool(safe[0]), bool(safe[1]), bool(safe[2]), bool(safe[3])), depth)
+
+
+def _all_deadly(state: State, me: int) -> bool:
+    """Whether each move is certain death, where `safe_moves` says that all are safe. They can't be if a neck is in the way."""
+    head, *rest = state.body(0, me)
+    return len(rest) > 1 and rest[0] != head
+
+
+def _deepen(
+    state: State, space: AlphaBetaWorkspace, weights: Weights, moves: np.ndarray, nodes: int
+) -> tuple[dict[int, int], int]:
+    """The scores by move, and the depth to which all of them were searched."""
+    scores: dict[int, int] = {}
+    for depth in range(1, MAX_DEPTH + 1):
+        found: dict[int, int] = {}
+        until = nodes if depth > 1 else 1 << 60
+        for move in map(int, moves):
+            if abs(scores.get(move, 0)) > SURE:
+                continue
+            score = _search(state, space, weights, move, depth, scores.get(move), until)
+            if score is None:
+                # The depth isn't whole, but what is proven stays proven.
+                proven = {proven: value for proven, value in found.items() if abs(value) > SURE}
+                return scores | proven, depth - 1
+            found[move] = score
+        scores |= found
+        if all(abs(scores[int(move)]) > SURE for move in moves):
+            return scores, depth
+    return scores, MAX_DEPTH
+
+
+def _search(
+    state: State, space: AlphaBetaWorkspace, weights: Weights, move: int, depth: int, last: int | None, until: int
+) -> int | None:
+    """The score of a move, in a window around the `last` one; None if `until` nodes were visited first."""
+    stack, turns, territory, correction = space
+    stack.allowed[:] = False
+    stack.allowed[move] = True
+    low, high = (-3 * WIN, 3 * WIN) if last is None else (last - WINDOW, last + WINDOW)
+    while True:
+        begin(stack, depth, low, high)
+        if not run(state.arrays, search_rules(state.rules), stack, turns, territory, weights, correction, until):
+            return None
+        best = int(stack.best[0])
+        if low < best < high:
+            return best
+        low, high = (-3 * WIN, high) if best <= low else (low, 3 * WIN)

@@ -1,0 +1,174 @@
+"""What a recording tells of one snake's game: the boards on which it had to choose, what it chose, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from envs.battlesnake.plain import Board, state_from_board
+from envs.battlesnake.recording import EXTRAS, Recording
+from envs.battlesnake.recording.files import moves_between
+from envs.battlesnake.rules import is_over, step_board
+from envs.battlesnake.settings import Settings
+from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
+from envs.common.errors import ConfigError, UnknownNameError
+
+UNREADABLE_MAPS = ("solo_maze",)
+"""Maps that move the snakes by themselves, which no search knows."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """A board on which the snake had to choose."""
+
+    board: Board
+    settings: Settings
+    snake: str
+    """The snake's id."""
+    moves: Mapping[str, int]
+    """What the living snakes played, by id, as far as the recording tells: 0 up, 1 down, 2 left, 3 right."""
+
+    @property
+    def turn(self) -> int:
+        """Return the number of the turn."""
+        return int(self.board["turn"])
+
+    @property
+    def played(self) -> int | None:
+        """Return what the snake played; None if the recording doesn't tell."""
+        return self.moves.get(self.snake)
+
+    @property
+    def living(self) -> list[dict[str, Any]]:
+        """Return the snakes that are alive on this board."""
+        return [snake for snake in self.board["snakes"] if not snake["eliminatedCause"]]
+
+    def state(self) -> tuple[State, int]:
+        """Return the position with the snake's slot. The dead whose cause isn't known are left out of it."""
+        snakes = _placed(self.board)
+        state = state_from_board({**self.board, "snakes": snakes}, settings=self.settings)
+        return state, [snake["id"] for snake in snakes].index(self.snake)
+
+    def ids(self) -> list[str]:
+        """Return the snakes' ids by the slots of `state`."""
+        return [snake["id"] for snake in _placed(self.board)]
+
+
+@dataclass(frozen=True)
+class Played:
+    """One snake's part in a recorded game."""
+
+    game_id: str
+    settings: Settings
+    snake: Mapping[str, Any]
+    """The snake as on the first board."""
+    positions: tuple[Position, ...]
+    """In order, one per turn on which the snake had to choose. None is missing between the first and the last."""
+    ending: Mapping[str, Any]
+    """The snake as on the last board, with `eliminatedCause` and `eliminatedBy`, which are "" if it lives."""
+    result: str
+    """won, lost, draw, or "" if the recording doesn't tell."""
+    last_board: Board
+
+    @property
+    def name(self) -> str:
+        """Return the snake's name, or its id if it has none."""
+        return name_of(self.snake)
+
+    @property
+    def opponents(self) -> list[str]:
+        """Return the names of the others at the start."""
+        return [name_of(snake) for snake in self.positions[0].board["snakes"] if snake["id"] != self.snake["id"]]
+
+    def name_by_id(self, snake_id: str) -> str:
+        """Return the name of a snake of this game."""
+        snakes = self.last_board["snakes"]
+        return next((name_of(snake) for snake in snakes if snake["id"] == snake_id), snake_id)
+
+
+def name_of(snake: Mapping[str, Any]) -> str:
+    """Return a snake's name, or its id if it has none."""
+    return str(snake.get("name") or snake["id"])
+
+
+def played_by(recording: Recording, snake: str | None = None) -> Played:
+    """Return the part of the snake with this name or id, without one of the snake that the game was recorded for.
+
+    Raises `ConfigError` for games that can't be analysed (solo games, maps that move snakes, games with turns missing),
+    `UnknownNameError` for an unknown snake, and `RecordingError` for settings that can't be read.
+    """
+    boards, settings = recording.boards(), recording.settings
+    if not boards:
+        raise ConfigError("the recording has no turns")
+    if settings.solo:
+        raise ConfigError("this is a solo game, in which there is nobody to win against; analyse needs two snakes or more")
+    if settings.map in UNREADABLE_MAPS:
+        raise ConfigError(f"the map {settings.map} moves the snakes by itself, so moves on it can't be judged")
+    chosen = _chosen(boards[0], snake, recording.requests[0].get("you") or {})
+    positions = tuple(_positions(recording, boards, settings, chosen["id"]))
+    if not positions:
+        raise ConfigError(f"{name_of(chosen)} had nothing to choose in this game of {len(boards)} turns")
+    ending = next(one for one in boards[-1]["snakes"] if one["id"] == chosen["id"])
+    result = _result(recording, boards[-1], ending)
+    return Played(str(recording.game.get("id", "")), settings, chosen, positions, ending, result, boards[-1])
+
+
+def _chosen(first: Board, wanted: str | None, you: Mapping[str, Any]) -> dict[str, Any]:
+    snakes = first["snakes"]
+    if wanted is None:
+        return next((snake for snake in snakes if snake["id"] == you.get("id")), snakes[0])
+    for snake in snakes:
+        if wanted in (snake["id"], snake.get("name")):
+            return snake
+    raise UnknownNameError("snake", wanted, [name_of(snake) for snake in snakes])
+
+
+def _positions(recording: Recording, boards: list[Board], settings: Settings, snake: str) -> list[Position]:
+    found: list[Position] = []
+    for n, board in enumerate(boards):
+        following = boards[n + 1] if n + 1 < len(boards) else None
+        alive = {one["id"] for one in board["snakes"] if not one["eliminatedCause"]}
+        if snake not in alive or len(alive) < 2:
+            break
+        if found and board["turn"] != found[-1].turn + 1:
+            raise ConfigError(f"turn {found[-1].turn + 1} is missing in this recording, so what was played can't be told")
+        # What a snake decided isn't what it played if the answer came too late, so the heads count first.
+        told = {**recording.requests[n].get(EXTRAS, {}).get("decisions", {})}
+        told |= moves_between(board, following) if following is not None else {}
+        moves = {one: MOVE_NAMES.index(move["move"]) for one, move in told.items() if move.get("move") in MOVE_NAMES}
+        found.append(Position(board, settings, snake, moves))
+    if found and found[-1].board is boards[-1] and found[-1].played is None:
+        found.pop()  # Nobody chose on the board on which the game was broken off.
+    return found
+
+
+def _result(recording: Recording, last: Board, ending: Mapping[str, Any]) -> str:
+    told = recording.result
+    if told and (told.get("winnerId") or told.get("isDraw")):
+        return "draw" if told.get("isDraw") else "won" if told["winnerId"] == ending["id"] else "lost"
+    alive = [one["id"] for one in last["snakes"] if not one["eliminatedCause"]]
+    if ending["eliminatedCause"]:
+        others = [one for one in last["snakes"] if one["eliminatedOnTurn"] >= ending["eliminatedOnTurn"]]
+        return "draw" if not alive and len(others) > 1 else "lost"
+    return "won" if alive == [ending["id"]] else ""
+
+
+def _placed(board: Board) -> list[dict[str, Any]]:
+    return [snake for snake in board["snakes"] if snake["eliminatedCause"] in CAUSE_NAMES]
+
+
+def after(position: Position, move: int) -> tuple[State, int]:
+    """Return the position after the snake played `move` and the others what they played, or straight on where it isn't told.
+
+    Nothing spawns, and no wall moves.
+    """
+    state, slot = position.state()
+    moves = np.array([[position.moves.get(one, -1) for one in position.ids()]], np.int8)
+    moves[0, slot] = move
+    rules = state.rules._replace(royale=False)
+    if not is_over(state.arrays, 0, rules):
+        step_board(state.arrays, 0, rules, moves)
+    return state, slot

@@ -1,0 +1,143 @@
+"""Tells an analysis in words: the turns that mattered, the turn where the game was lost, and the cause in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agents.analysis.causes import TOLD, cause_of
+from agents.analysis.game import Analysis, Turn
+from agents.analysis.lines import best_line
+from agents.analysis.move_classes import FAULTS
+from agents.analysis.rooms import room_after
+from agents.search.evaluation import SURE, WIN
+from envs.battlesnake.state import MOVE_NAMES
+
+ARROWS = "↑↓←→"
+_MOST_SHOWN = 12
+
+
+def word(move: int | None) -> str:
+    """Return a move's name, "?" for one that isn't known."""
+    return "?" if move is None else MOVE_NAMES[move]
+
+
+def arrows(analysis: Analysis, place: int) -> str:
+    """Return the snake's own moves in the best line from a turn."""
+    position, snake = analysis.played.positions[place], analysis.played.snake["id"]
+    line = best_line(position, analysis.turns[place].best)
+    return " ".join(ARROWS[moves[snake]] for moves in line if snake in moves)
+
+
+def in_words(analysis: Analysis, *, all_turns: bool = False) -> str:
+    """Return the whole report: who, the result, the turns that mattered, the lost turn, and the cause."""
+    played = analysis.played
+    against = ", ".join(played.opponents)
+    ended = {"won": "won", "lost": "lost", "draw": "drew"}.get(played.result, "played (the end isn't recorded)")
+    turns = f"turns {analysis.turns[0].turn} to {analysis.turns[-1].turn}"
+    head = f"{played.name} {ended} against {against}; {turns}, {analysis.nodes} nodes per turn"
+    shown = list(range(len(analysis.turns))) if all_turns else turns_that_mattered(analysis)
+    parts = [head, "", *table(analysis, shown)] if shown else [head, "", "no move cost 5 points or more"]
+    told = [lost_sentence(analysis), cause_sentence(analysis)]
+    return "\n".join([*parts, "", counts(analysis), *filter(None, told)])
+
+
+def turns_that_mattered(analysis: Analysis) -> list[int]:
+    """Return the places of the dearest faults, at most twelve, and of the lost turn, in order."""
+    faulty = [n for n, turn in enumerate(analysis.turns) if turn.move_class in FAULTS]
+    dearest = sorted(faulty, key=lambda n: -analysis.turns[n].points_lost)[:_MOST_SHOWN]
+    decisive = {n for n in (analysis.lost, analysis.last_chance) if n is not None}
+    return sorted({*dearest, *decisive})
+
+
+def table(analysis: Analysis, shown: Sequence[int]) -> list[str]:
+    """Return a line per turn: the chance before, what was played, what was best, what it cost, and the chances of all moves."""
+    of_moves = " ".join(f"{name:>5}" for name in MOVE_NAMES)
+    lines = [f"{'turn':>5}  {'chance':>6}  {'played':<6} {'best':<6} {'points':>6}  {'class':<10}  {of_moves}"]
+    for n in shown:
+        turn = analysis.turns[n]
+        chances = " ".join(f"{_chance(turn, move):>5}" for move in range(4))
+        mark = "  ← lost here" if n == analysis.lost else ""
+        cost = f"{-turn.points_lost:>6.0f}" if turn.points_lost >= 0.5 else f"{'0':>6}"
+        lines.append(
+            f"{turn.turn:>5}  {turn.chance:>6.0%}  {word(turn.played):<6} {word(turn.best):<6} {cost}  {turn.move_class:<10}"
+            f"  {chances}{mark}"
+        )
+    return lines
+
+
+def _chance(turn: Turn, move: int) -> str:
+    """A move's chance: † for certain death, -N for a loss that is proven for N turns from then."""
+    if not turn.safe[move]:
+        return "†"
+    score = turn.scores[move]
+    return f"-{score + WIN}" if score < -SURE else f"{turn.probabilities[move]:.0%}"
+
+
+def counts(analysis: Analysis) -> str:
+    """Return how many moves of each class there were."""
+    classes = [turn.move_class for turn in analysis.turns]
+    told = [_counted(classes.count(name), name) for name in reversed(FAULTS) if name in classes]
+    return f"{len(classes)} moves: " + (", ".join(told) or "no faults")
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name}" if count == 1 else f"{count} {name.replace('accuracy', 'accuracie')}s"
+
+
+def lost_sentence(analysis: Analysis) -> str:
+    """Return where the game was lost and what would have kept it; "" if the snake didn't lose."""
+    if analysis.lost is None:
+        return "every move is proven to lose from the first recorded turn on" if analysis.played.result == "lost" else ""
+    turn = analysis.turns[analysis.lost]
+    if turn.played is None:
+        return f"turn {turn.turn}: the recording doesn't tell what was played; {word(turn.best)} was best ({turn.chance:.0%})"
+    if turn.played == turn.best:
+        told = (
+            f"turn {turn.turn}: {word(turn.played)} was the best move ({turn.chance:.0%}), and yet the game was lost from here"
+        )
+    else:
+        line = arrows(analysis, analysis.lost)
+        told = f"turn {turn.turn}: {_led(analysis, analysis.lost)}; {_kept(analysis, analysis.lost)}; line {line}"
+    if analysis.last_chance is not None and analysis.last_chance != analysis.lost:
+        last = analysis.turns[analysis.last_chance]
+        told += f"\nturn {last.turn}: the last move that wasn't proven to lose was {word(last.best)} ({last.chance:.0%})"
+    return told
+
+
+def _led(analysis: Analysis, place: int) -> str:
+    """What the played move led to."""
+    turn, position = analysis.turns[place], analysis.played.positions[place]
+    assert turn.played is not None
+    move, score = word(turn.played), turn.scores[turn.played]
+    if not turn.safe[turn.played]:
+        return f"{move} was certain death"
+    room = room_after(position, turn.played)
+    if room is None:
+        return f"{move} met its death at once"
+    if room.cells < room.length:
+        return f"{move} led into {room.cells} cells for a body of {room.length}"
+    if score < -SURE:
+        within = score + WIN
+        return f"{move} lost by force within {within} turn{'s' * (within > 1)}"
+    return f"{move} took the chance from {turn.chance:.0%} to {turn.probabilities[turn.played]:.0%}"
+
+
+def _kept(analysis: Analysis, place: int) -> str:
+    """What the best move would have kept."""
+    turn, position = analysis.turns[place], analysis.played.positions[place]
+    best, led = room_after(position, turn.best), room_after(position, turn.played if turn.played is not None else turn.best)
+    if best is not None and (led is None or led.cells < led.length) and best.cells >= best.length:
+        return f"{word(turn.best)} kept {best.cells} ({turn.chance:.0%})"
+    return f"{word(turn.best)} kept a chance of {turn.chance:.0%}"
+
+
+def cause_sentence(analysis: Analysis) -> str:
+    """Return the cause of the loss in one sentence; "" if the snake lives."""
+    cause = cause_of(analysis)
+    if cause is None:
+        return ""
+    ending, began = analysis.played.ending, None if analysis.lost is None else analysis.turns[analysis.lost].turn
+    died, by = ending["eliminatedOnTurn"], ending["eliminatedBy"]
+    killer = f" ({analysis.played.name_by_id(by)})" if by not in ("", analysis.played.snake["id"]) else ""
+    since = f"; it began on turn {began}" if began is not None and began < died - 1 else ""
+    return f"cause: {analysis.played.name} died on turn {died}: {TOLD[cause]}{killer}{since}"

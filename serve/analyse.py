@@ -1,0 +1,187 @@
+"""The command `procsnake analyse`: what a recorded game's moves were worth, where it was lost, and what kills a snake."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envs.common.command_line import Redrawn, add_json, at_least, kept_at, make_place_for, print_json
+from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
+from envs.common.printable import printable
+from serve.archive.option import add_database
+from serve.recorded_games import find_game, last_games
+
+if TYPE_CHECKING:
+    from agents.analysis.game import Analysis
+    from agents.analysis.win_probability import WinProbability
+
+ANALYSE_HELP = """\
+A game is a file of `procsnake play --record`, `battlesnake play --output` or `procsnake arena fetch`, or the id of a game that
+a server has kept or that was fetched. The search scores every move of every turn; a fitted curve turns scores into
+probabilities of winning. A move that costs 5 points (hundredths of a won game) is an inaccuracy, 10 a mistake, 20 a blunder.
+
+examples:
+  procsnake analyse game.jsonl                        # the turns that mattered, and the one where the game was lost
+  procsnake analyse game.jsonl --snake flood --all-turns
+  procsnake analyse game.jsonl --nodes 1000000 --json # more thought per turn; everything, for programs
+  procsnake analyse --last 50 --snake flood           # what kills it: the last games that procsnake serve has kept
+  procsnake analyse --last 20 outputs/arena-games     # the newest recordings of a folder
+  procsnake analyse --fit outputs/duels.db outputs/fours.db --out curves.json     # fit win probabilities to tournaments
+"""
+_LAST_NODES, _FIT_NODES = 20_000, 5000
+_FEW_POSITIONS, _BETWEEN_LINES_S, _QUIET_S = 40, 5.0, 2.0
+
+
+def add_analyse(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("games", nargs="*", metavar="GAME", help="file or id; with --last a folder, with --fit stores")
+    parser.add_argument("--snake", metavar="NAME", help="whose moves, by name or id (default: for whom it was recorded)")
+    nodes = f"nodes of search per turn (default: 50000; {_LAST_NODES} with --last, {_FIT_NODES} with --fit)"
+    parser.add_argument("--nodes", type=at_least(100), help=nodes)
+    parser.add_argument("--last", type=at_least(1), metavar="N", help="sum up the last N games of the archive or of a folder")
+    parser.add_argument("--all-turns", action="store_true", help="show every turn, not only those that mattered")
+    parser.add_argument("--jobs", type=at_least(1), help="processes (default: as many as there are cores)")
+    parser.add_argument("--curves", metavar="FILE", help="win probabilities of --fit (default: those that come along)")
+    parser.add_argument("--fit", action="store_true", help="fit win probabilities to stores of tournaments, and write --out")
+    written = "file that --fit writes (default: %(default)s)"
+    parser.add_argument("--out", metavar="FILE", default=kept_at("win_probability.json"), help=written)
+    add_database(parser)
+    add_json(parser)
+
+
+def run_analyse(options: argparse.Namespace) -> int:
+    """Run `procsnake analyse`. Returns the exit code."""
+    if options.fit:
+        return _fit(options)
+    if options.last is not None:
+        return _sum_up(options)
+    if len(options.games) != 1:
+        raise ConfigError(f"analyse takes one game, not {len(options.games)}; with --last N it sums up several")
+    return _analyse_one(options)
+
+
+def _analyse_one(options: argparse.Namespace) -> int:
+    from agents.analysis.as_json import as_json
+    from agents.analysis.game import NODES, analyse
+    from agents.analysis.parallel import processes
+    from agents.analysis.played import played_by
+    from agents.analysis.words import in_words
+
+    played = played_by(*find_game(options.games[0], options.database, options.snake))
+    # Processes take seconds to start.
+    jobs = _jobs(options) if len(played.positions) > _FEW_POSITIONS else 1
+    with processes(jobs) as pool, _Progress("turn", len(played.positions)) as tell:
+        analysis = analyse(played, nodes=options.nodes or NODES, curves=_curves(options), pool=pool, tell=tell)
+    if options.json:
+        print_json(as_json(analysis))
+    else:
+        print(printable(in_words(analysis, all_turns=options.all_turns), keep="\n"))
+    return 0
+
+
+def _sum_up(options: argparse.Namespace) -> int:
+    from agents.analysis.parallel import processes
+    from agents.analysis.summary import in_words, summary
+
+    with processes(_jobs(options)) as pool, _Progress("game") as tell:
+        analyses, left_out = _analyse_all(options, pool, tell)
+    for told in left_out:
+        print(printable(told), file=sys.stderr)
+    if not analyses:
+        raise ConfigError(f"there is no game to sum up: {printable(left_out[0]) if left_out else _no_games(options)}")
+    figures = summary(analyses)
+    if options.json:
+        print_json({**figures, "left_out": left_out})
+    else:
+        print(printable(in_words(figures), keep="\n"))
+    return 0
+
+
+def _no_games(options: argparse.Namespace) -> str:
+    told = f" of the snake {options.snake!r}" if options.snake else ""
+    return f"{options.games[0] if options.games else options.database} has no finished ones{told}"
+
+
+def _analyse_all(
+    options: argparse.Namespace, pool: ProcessPoolExecutor | None, tell: _Progress
+) -> tuple[list[Analysis], list[str]]:
+    """The analyses of the last games, and a sentence on each that can't be analysed."""
+    from agents.analysis.game import analyse
+    from agents.analysis.played import played_by
+
+    done, left_out = list[Any](), list[str]()
+    curves, nodes = _curves(options), options.nodes or _LAST_NODES
+    for name, recording, snake in last_games(options.games, options.database, options.snake):
+        try:
+            done.append(analyse(played_by(recording(), snake), nodes=nodes, curves=curves, pool=pool))
+        except UnknownNameError:
+            continue  # A game that this snake didn't play.
+        except ProcsnakeError as error:
+            left_out.append(f"left out {name}: {error}")
+        tell(len(done), options.last)
+        if len(done) == options.last:
+            break
+    return done, left_out
+
+
+def _fit(options: argparse.Namespace) -> int:
+    from agents.analysis.fitting import fit, table
+    from agents.analysis.parallel import processes
+
+    if not options.games:
+        raise ConfigError("--fit needs stores of procsnake tournament: of duels on 11×11, and of games of four")
+    out = Path(options.out)
+    make_place_for(str(out))
+    with processes(_jobs(options)) as pool, _Progress("game") as tell:
+        curves, measured = fit(list(map(Path, options.games)), nodes=options.nodes or _FIT_NODES, pool=pool, tell=tell)
+    curves.write(out)
+    if options.json:
+        print_json({group: {**asdict(curves.curves[group]), **asdict(one)} for group, one in measured.items()})
+    else:
+        print(table(curves, measured))
+    print(f"written: {out}", file=sys.stderr)
+    return 0
+
+
+def _jobs(options: argparse.Namespace) -> int:
+    from envs.common.cores import usable_cores
+
+    return int(options.jobs or usable_cores())
+
+
+def _curves(options: argparse.Namespace) -> WinProbability:
+    from agents.analysis.win_probability import WinProbability
+
+    return WinProbability.read(options.curves) if options.curves else WinProbability.shipped()
+
+
+class _Progress:
+    """Tells on stderr how far the work is, if it takes more than two seconds: redrawn on a terminal, else a line at times."""
+
+    def __init__(self, unit: str, units: int | None = None) -> None:
+        """`units` is how many there are, if they are done several at a time."""
+        self._unit, self._units, self._began, self._told = unit, units, time.monotonic(), 0.0
+        self._screen = Redrawn(sys.stderr)
+
+    def __enter__(self) -> _Progress:
+        self._screen.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._screen.__exit__()
+
+    def __call__(self, done: int, of: int) -> None:
+        now = time.monotonic()
+        if now - self._began < _QUIET_S:
+            return
+        units = self._units or of
+        told = f"{self._unit} {done * units // of} of {units}, {now - self._began:.0f} s"
+        self._screen.show(told)
+        if not self._screen.live and now - self._told > _BETWEEN_LINES_S:
+            self._told = now
+            print(told, file=sys.stderr, flush=True)

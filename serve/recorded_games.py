@@ -1,0 +1,82 @@
+"""Finds recorded games wherever they are kept: in files, among the games fetched from Arena, and in a server's archive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from envs.battlesnake.recording import Recording
+from envs.common.command_line import kept_at, shell_command
+from envs.common.errors import ConfigError
+from serve.archive.reader import GameArchive
+from serve.ladder.download import recording_path
+
+
+def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, str | None]:
+    """Return the recording in a file, of a game fetched from Arena, or of a game in the archive at `database`, by its id.
+
+    With it comes `snake` as the game calls it: None, the snake for whom it was recorded, where `snake` is what the server calls
+    that one. Raises `ConfigError` if there is no such
+    game, `RecordingError` for files that are no recordings, and `GamesUnavailableError` if the archive can't be read.
+    """
+    if Path(name).is_dir():
+        raise ConfigError(f"{name} is a folder; {shell_command('analyse', '--last', 10, name)} sums its games up")
+    file = _file(name)
+    if file is not None:
+        return Recording.read(file), snake
+    with closing(GameArchive(database)) as archive:
+        bodies = archive.bodies(name) if archive.exists else []
+        if not bodies:
+            told = f"there is no file {name}, and neither {kept_at('arena-games')} nor {database} has a game of this id"
+            raise ConfigError(f"{told}; {shell_command('games', 'list')} shows those that are kept")
+        own = [body for body in bodies if snake in (body["snake"], body["you"])]
+        return _kept(archive, (own or bodies)[0]), None if own else snake
+
+
+def _file(name: str) -> Path | None:
+    """The file that is meant; None if it can only be the id of a game in an archive."""
+    if Path(name).exists() or Path(name).name != name:
+        return Path(name)
+    try:
+        fetched = recording_path(Path(kept_at("arena-games")), name)
+    except ConfigError:
+        return None
+    return fetched if fetched.exists() else None
+
+
+def last_games(
+    names: Sequence[str], database: str, snake: str | None
+) -> Iterator[tuple[str, Callable[[], Recording], str | None]]:
+    """Yield the name and the reader of each finished game, the newest first, and `snake` as `find_game` returns it.
+
+    They are those of the files and folders in `names`, or without any those in the archive at `database` in which `snake`
+    played; the doctor's checks are left out. Raises `ConfigError` if there is no such place, and as `find_game` does.
+    """
+    if names:
+        for path in sorted(_files(names), key=lambda path: path.stat().st_mtime, reverse=True):
+            yield path.name, partial(Recording.read, path), snake
+        return
+    with closing(GameArchive(database)) as archive:
+        if not archive.exists:
+            raise ConfigError(f"there is no {database}; procsnake serve keeps its games in one. Or name a folder of recordings")
+        for game in archive.every_game(live=False):
+            if not game["is_check"] and snake in (None, game["snake"], *game["snakes"]):
+                yield game["id"], partial(_kept, archive, game), None if snake == game["snake"] else snake
+
+
+def _files(names: Sequence[str]) -> Iterator[Path]:
+    for name in names:
+        path = Path(name)
+        if not path.exists():
+            raise ConfigError(f"there is no {name}; name files or folders of recordings, or nothing for those of the archive")
+        yield from path.glob("*.jsonl") if path.is_dir() else [path]
+
+
+def _kept(archive: GameArchive, game: Mapping[str, Any]) -> Recording:
+    found = archive.recording(game["id"], game["snake"], game["you"])
+    if found is None:
+        raise ConfigError(f"the game {game['id']} has no turns")
+    return found
