@@ -6,28 +6,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envs.battlesnake.recording import Recording
 from envs.common.command_line import kept_at, shell_command
 from envs.common.errors import ConfigError
-from serve.archive.reader import GameArchive
 from serve.ladder.download import recording_path
+
+if TYPE_CHECKING:
+    from serve.archive.reader import GameArchive
 
 
 def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, str | None]:
     """Return the recording in a file, of a game fetched from Arena, or of a game in the archive at `database`, by its id.
 
     With it comes `snake` as the game calls it: None, the snake for whom it was recorded, where `snake` is what the server calls
-    that one. Raises `ConfigError` if there is no such
-    game, `RecordingError` for files that are no recordings, and `GamesUnavailableError` if the archive can't be read.
+    that one. Raises `ConfigError` if there is no such game, `RecordingError` for files that are no recordings,
+    `GamesUnavailableError` if the archive can't be read, and `MissingDependencyError` without the extra that reads it.
     """
     if Path(name).is_dir():
         raise ConfigError(f"{name} is a folder; {shell_command('analyse', '--last', 10, name)} sums its games up")
     file = _file(name)
     if file is not None:
         return Recording.read(file), snake
-    with closing(GameArchive(database)) as archive:
+    with closing(_archive(database)) as archive:
         bodies = archive.bodies(name) if archive.exists else []
         if not bodies:
             told = f"there is no file {name}, and neither {kept_at('arena-games')} nor {database} has a game of this id"
@@ -59,7 +61,7 @@ def last_games(
         for path in sorted(_files(names), key=lambda path: path.stat().st_mtime, reverse=True):
             yield path.name, partial(Recording.read, path), snake
         return
-    with closing(GameArchive(database)) as archive:
+    with closing(_archive(database)) as archive:
         if not archive.exists:
             raise ConfigError(f"there is no {database}; procsnake serve keeps its games in one. Or name a folder of recordings")
         for game in archive.every_game(live=False):
@@ -73,6 +75,13 @@ def _files(names: Sequence[str]) -> Iterator[Path]:
         if not path.exists():
             raise ConfigError(f"there is no {name}; name files or folders of recordings, or nothing for those of the archive")
         yield from path.glob("*.jsonl") if path.is_dir() else [path]
+
+
+def _archive(database: str) -> GameArchive:
+    # Whoever analyses a file needs no database.
+    from serve.archive.reader import GameArchive
+
+    return GameArchive(database)
 
 
 def _kept(archive: GameArchive, game: Mapping[str, Any]) -> Recording:
