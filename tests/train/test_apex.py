@@ -143,13 +143,17 @@ class SlowToAnswer(ReplayShard):
         return super().ping()
 
 
-def wait_until_it_answers(shard, seconds=600):
-    until = time.monotonic() + seconds
-    # The kill takes a while to arrive, so that the first answers may be of the old life.
-    old_life = ray.get(shard.sample.remote(batch_size=1, num_batches=0, beta=0.4))[0]
+def life_of(shard):
+    return ray.get(shard.sample.remote(batch_size=1, num_batches=0, beta=0.4))[0]
+
+
+def kill_and_wait_until_it_is_back(shard, seconds=600):
+    """The kill takes a while to arrive, so that the first answers may be of the old life."""
+    old_life, until = life_of(shard), time.monotonic() + seconds
+    ray.kill(shard, no_restart=False)
     while time.monotonic() < until:
         with suppress(RayError):
-            if ray.get(shard.sample.remote(batch_size=1, num_batches=0, beta=0.4))[0] != old_life:
+            if life_of(shard) != old_life:
                 return
         time.sleep(0.2)
     pytest.fail("the shard didn't come back")
@@ -177,8 +181,7 @@ def test_goes_on_when_an_env_runner_and_a_shard_are_killed_and_corrupts_no_trans
         train_until(algorithm, lambda *_: algorithm.agent_steps() > steps + 2000)
         check_shards()
         # Back before the learner asks for anything: no request of its fails.
-        ray.kill(shards[0], no_restart=False)
-        wait_until_it_answers(shards[0])
+        kill_and_wait_until_it_is_back(shards[0])
         train_until(algorithm, lambda _, learned: learned.get("restored_shards", 0) >= 1, seconds=600)
         ray.kill(shards[0], no_restart=False)
         train_until(algorithm, lambda _, learned: learned.get("restored_shards", 0) >= 2, seconds=600)
