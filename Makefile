@@ -38,14 +38,14 @@ test-long: $(INSTALLED) $(TENSORFLOW)/.installed programs
 	$(MAKE) --jobs=2 --output-sync=target long-training long-others
 	$(LONG) $(MACHINES)
 
-# The legacy stack is here so that both take equally long.
+# The last two are here so that both halves take equally long.
 long-training:
-	$(LONG) tests/train $(LEGACY) $(MACHINES:%=--ignore=%) --ignore=$(ENGINES)
-
-long-others:
-	$(LONG) tests --ignore=tests/train --ignore=$(LEGACY)
+	$(LONG) tests/train $(MACHINES:%=--ignore=%) --ignore=$(ENGINES)
 	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest tests/envs/battlesnake/test_properties.py
 	$(TENSORFLOW)/bin/python -m pytest -m long tests/agents/export/test_savedmodel.py
+
+long-others:
+	$(LONG) tests --ignore=tests/train
 
 # Two at once: half of each is waiting for Ray 0.8.6 to start.
 legacy-test: $(INSTALLED)
