@@ -98,7 +98,8 @@ $(TENSORFLOW)/.installed: $(INSTALLED)
 # Ray's job server needs much that nothing else does.
 $(CLUSTER)/.installed: $(INSTALLED)
 	$(PYTHON) -m venv $(CLUSTER)
-	$(CLUSTER)/bin/pip install --quiet --constraint constraints.txt 'ray[default]==2.60.*'
+	$(CLUSTER)/bin/pip install --quiet --constraint constraints.txt --upgrade setuptools 'ray[default]==2.60.*'
+	$(CLUSTER)/bin/pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(CLUSTER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 
