@@ -95,12 +95,12 @@ $(TENSORFLOW)/.installed: $(INSTALLED)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(TENSORFLOW)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 
-# Ray's job server needs much that nothing else does.
+# Ray's job server needs much that nothing else does. Jobs find the tests' own worlds through the folder that comes first.
 $(CLUSTER)/.installed: $(INSTALLED)
 	$(PYTHON) -m venv $(CLUSTER)
 	$(CLUSTER)/bin/pip install --quiet --constraint constraints.txt --upgrade setuptools 'ray[default]==2.60.*'
 	$(CLUSTER)/bin/pip install --quiet --no-deps --no-build-isolation --editable .
-	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(CLUSTER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
+	{ pwd; $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; } > "$$($(CLUSTER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 
 clean:
