@@ -32,8 +32,8 @@ presets:
 
 examples:
   procsnake benchmark procgen --dry-run                                # what it would train, hours, and cost
-  procsnake benchmark procgen --seeds 1 --minutes 5 --games coinrun    # a first look, ten minutes on two cores
-  procsnake benchmark procgen --out outputs/a                          # 2.5 hours of training on two cores
+  procsnake benchmark procgen --seeds 1 --minutes 5 --games coinrun    # a first look
+  procsnake benchmark procgen --out outputs/a                          # coinrun, starpilot, bigfish: 3 seeds of 30 minutes
   procsnake benchmark procgen --out outputs/b --set ppo.num_epochs=2 --against outputs/a/benchmark.json
 """
 _FIELDS = ("experiment", "seeds", "distribution_mode", "levels", "minutes", "steps", "episodes")
