@@ -33,20 +33,22 @@ from serve.export_commands import EXPORT_HELP, add_export
 from serve.ladder.commands import ARENA_HELP, add_arena
 from serve.match import MATCH_HELP, add_match, as_json, make_referee, run_match
 from serve.warm_up import add_warm_up
-from serve.watching import watch, watch_episode
+from serve.watching import TURN_S, episode_to_watch, play_episode, watch
 
 if TYPE_CHECKING:
-    from agents.bundle import Bundle
     from serve.archive.reader import GameArchive
 
 PLAY_HELP = """\
 A player is the name of a built-in agent, a run folder, a policy bundle, or the URL of any Battlesnake server; NAME=PLAYER
-gives it another name. A policy of another world than Battlesnake plays an episode of its own world.
+gives it another name. A policy of another world than Battlesnake plays an episode of its own world. After the name of a world
+comes who plays an episode in it: random (default), a run folder or a policy bundle.
 
 examples:
   procsnake play runs/battlesnake-ppo-… flood greedy greedy
   procsnake play flood http://127.0.0.1:8000 --record game.jsonl --seed 7
   procsnake play runs/corridor-… --record film.mp4                # an episode of another world, with a film
+  procsnake play procgen/coinrun                                  # random play in one of Procgen's games
+  procsnake play procgen/coinrun runs/coinrun-… --levels test:100 --record film.mp4
   procsnake play --human                                          # you play against two good snakes, in the browser
   procsnake play --human battlesnake --against alphabeta --clock 0.5 --record mine.jsonl
   procsnake play --human --terminal --against flood --map royale --width 7 --height 7
@@ -68,7 +70,6 @@ examples:
   procsnake games list
   procsnake games export games/                       # every finished game as a recording, to look at or to learn from
 """
-_FILM_FPS = 8.0
 LOOK_PARTS = {"color": "colour, #RRGGBB", "head": "head", "tail": "tail", "author": "who made it"}
 
 
@@ -89,8 +90,11 @@ def add_commands(command: Commands) -> None:
 
 
 def _add_play(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("players", nargs="*", help="two to sixteen players, or one for a solo game or an episode of its world")
-    parser.add_argument("--delay", type=float, default=0.12, help="seconds between two turns on screen")
+    players = "two to sixteen players, or one for a solo game or an episode of its world; or a world and who plays in it"
+    parser.add_argument("players", nargs="*", help=players)
+    parser.add_argument(
+        "--delay", type=float, help=f"seconds between two turns on screen (default: {TURN_S}; elsewhere the world's)"
+    )
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move")
     add_effort(parser)
     record = (
@@ -98,8 +102,10 @@ def _add_play(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--record", metavar="FILE", help=record)
     add_json(parser)
-    parser.add_argument("--levels", default="all", help="Procgen: all, train:N, test:N or start:num (default: %(default)s)")
-    parser.add_argument("--mode", default="easy", help="Procgen: distribution mode (default: %(default)s)")
+    parser.add_argument(
+        "--levels", help="Procgen: all, train:N, test:N or start:num (default: all, or as the policy was trained)"
+    )
+    parser.add_argument("--mode", help="Procgen: distribution mode (default: easy, or as the policy was trained)")
     add_imports(parser)
     add_game_options(parser)
     add_by_hand(parser)
@@ -173,42 +179,15 @@ def run_play(options: argparse.Namespace) -> int:
     refuse_without_a_person(options)
     if not options.players:
         raise ConfigError("nobody plays; name two to sixteen players, or play yourself: --human")
-    from agents.evaluation.episodes import bundle_of_a_world
-
     for player in options.players:
         options.register_worlds(player, options.imports)
-    if bundle := bundle_of_a_world(options.players[0]):
-        return _play_an_episode(bundle, options)
+    if episode := episode_to_watch(options):
+        return play_episode(episode, options)
     referee = make_referee(options)
     with progress_on_stderr(options):
-        watch(referee, options.delay)
+        watch(referee, TURN_S if options.delay is None else options.delay)
     if options.json:
         print_json(as_json(referee))
-    return 0
-
-
-def _play_an_episode(bundle: Bundle, options: argparse.Namespace) -> int:
-    """A policy of another world than Battlesnake: an episode in its world, in the terminal, and as a film with --record."""
-    from agents.evaluation.episodes import ShownEpisode, likeliest, world_of
-    from envs.common.films import check_format, write_film
-
-    if len(options.players) > 1:
-        name = bundle.card.environment["name"]
-        raise ConfigError(f"a policy of the world {name!r} plays alone, not with {', '.join(options.players[1:])}")
-    if options.record:
-        check_format(options.record)
-    world = world_of(bundle, num_games=1)
-    try:
-        episode = ShownEpisode(world, likeliest(bundle), seed=options.seed)
-        with progress_on_stderr(options):
-            shown = watch_episode(episode, options.delay, keep=options.record is not None)
-            print(episode)
-    finally:
-        world.close()
-    if options.record:
-        write_film(options.record, iter(shown), fps=_FILM_FPS)
-    if options.json:
-        print_json({"return": episode.episode_return, "length": episode.length, "ended": episode.ended})
     return 0
 
 

@@ -1,16 +1,24 @@
-"""Draws a referee's game in the terminal as it is played, and tells who won."""
+"""Draws in the terminal what is played: a referee's game with its ending, or an episode of another world than Battlesnake."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envs.common.command_line import columns, draw_all, wants_color
+import envs
+from envs.common.command_line import columns, draw_all, print_json, progress_on_stderr, shell_command, wants_color
+from envs.common.errors import ConfigError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from agents.evaluation.episodes import ShownEpisode
+
+TURN_S = 0.12
+_STEPS_PER_SECOND = 8
+"""Of films and episodes of worlds that don't say it (`metadata["render_fps"]`)."""
 
 
 def watch(referee: Any, delay: float) -> None:
@@ -25,7 +33,68 @@ def watch(referee: Any, delay: float) -> None:
     tell_ending(referee)
 
 
-def watch_episode(episode: ShownEpisode, delay: float, *, keep: bool) -> list[np.ndarray]:
+def episode_to_watch(options: argparse.Namespace) -> ShownEpisode | None:
+    """The episode for `procsnake play WORLD [PLAYER]` or `procsnake play BUNDLE`, or None if the players are snakes.
+
+    Raises `ConfigError` for more players than one, a policy of another world and options that the world refuses.
+    """
+    from agents.evaluation.episodes import RANDOM, ShownEpisode, at_random, bundle_of_a_world, likeliest, world_of
+
+    first, *others = options.players
+    named = first in set(envs.names()) - {"battlesnake"} or (first.startswith("procgen/") and not Path(first).exists())
+    player = (others.pop(0) if others else RANDOM) if named else first
+    bundle = None if player == RANDOM else bundle_of_a_world(player)
+    world = first if named else bundle.card.environment["name"] if bundle else None
+    if world is None:
+        _refuse_levels(options)
+        return None
+    if others:
+        raise ConfigError(f"a policy of the world {world!r} plays alone, not with {' '.join(others)}")
+    given = {"levels": options.levels, "distribution_mode": options.mode}
+    chosen = {"num_games": 1, **{name: value for name, value in given.items() if value is not None}}
+    if world.startswith("procgen/"):
+        chosen["render_mode"] = "rgb_array"
+    if bundle is None:
+        if player != RANDOM:
+            raise ConfigError(
+                f"{player} is no policy that plays {world}: {RANDOM}, a run folder or a policy bundle can."
+                f" Find out what can be trained: {shell_command('train', '--list')}"
+            )
+        return ShownEpisode(envs.make(world, **chosen), at_random(options.seed), seed=options.seed)
+    if bundle.card.environment["name"] != world:
+        own = bundle.card.environment["name"]
+        raise ConfigError(f"{player} was trained in {own}, not in {world}. Try: {shell_command('play', own, player)}")
+    return ShownEpisode(world_of(bundle, **chosen), likeliest(bundle), seed=options.seed)
+
+
+def _refuse_levels(options: argparse.Namespace) -> None:
+    for name in ("levels", "mode"):
+        if getattr(options, name) is not None:
+            raise ConfigError(f"--{name} is for games of Procgen, and these players play Battlesnake; leave it out")
+
+
+def play_episode(episode: ShownEpisode, options: argparse.Namespace) -> int:
+    """Draw the episode as it is played, and write it as a film if `options.record` names a file. Returns the exit code."""
+    from envs.common.films import check_format, write_film
+
+    fps = episode.world.metadata.get("render_fps", _STEPS_PER_SECOND)
+    delay = 1 / fps if options.delay is None else options.delay
+    try:
+        if options.record:
+            check_format(options.record)
+        with progress_on_stderr(options):
+            shown = _watch_episode(episode, delay, keep=options.record is not None)
+            print(episode)
+    finally:
+        episode.world.close()
+    if options.record:
+        write_film(options.record, iter(shown), fps=fps)
+    if options.json:
+        print_json({"return": episode.episode_return, "length": episode.length, "ended": episode.ended})
+    return 0
+
+
+def _watch_episode(episode: ShownEpisode, delay: float, *, keep: bool) -> list[np.ndarray]:
     """Draw an episode as it is played, `delay` seconds per step. Returns its pictures if they are to be kept."""
     from envs.pictures import as_text
 

@@ -53,6 +53,7 @@ SLOW = (
     "tests/serve/test_openapi.py::test_whatever_fits_it_or_does_not_is_answered",
     "tests/serve/test_processes.py",
     "tests/serve/test_server.py",
+    "tests/serve/test_watching.py::test_random_play",
     "tests/serve/viewer/test_engine.py",
     "tests/test_procsnake.py",
     "tests/test_shadowing.py",

@@ -49,5 +49,6 @@ def _open_window(world: ProcgenVectorEnv) -> Any:
     try:
         return Window()
     except Exception as error:  # of three libraries, without a common class
-        install = f"it on a machine with a desktop, or xvfb-run -a {shell_command('play', 'procgen/coinrun', '--human')}"
+        film = shell_command("play", f"procgen/{world.game}", "--record", "film.mp4")
+        install = f"it on a machine with a desktop. Here random play, or a policy's, can be filmed: {film}"
         raise MissingDependencyError(f"a screen ({error})", feature="Playing by hand", install=install) from error

@@ -87,7 +87,7 @@ def _play_procgen(game: str, options: argparse.Namespace) -> int:
     from envs.procgen import keyboard
 
     print(keyboard.KEYS)
-    keyboard.play(game, seed=options.seed, levels=options.levels, distribution_mode=options.mode)
+    keyboard.play(game, seed=options.seed, levels=options.levels or "all", distribution_mode=options.mode or "easy")
     return 0
 
 

@@ -1,0 +1,52 @@
+"""`procsnake play` in other worlds than Battlesnake."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import envs
+import procsnake
+from tests.agents.evaluation.test_episodes import run, steps  # noqa: F401  (fixtures)
+
+
+def test_random_play_in_a_game_of_procgen_is_shown_and_told(capsys):
+    options = ["--levels", "7:1", "--seed", "3", "--delay", "0", "--json"]
+    assert procsnake.main(["play", "procgen/bigfish", *options]) == 0
+    told = json.loads(capsys.readouterr().out)
+
+    world, generator = envs.make("procgen/bigfish", num_games=1, levels="7:1"), np.random.default_rng(3)
+    world.restart(3)
+    episode_return, length, ended = 0.0, 0, False
+    while not ended:
+        world.advance(generator.random((1, 15)).argmax(1))
+        episode_return, length, ended = episode_return + float(world.rewards[0]), length + 1, bool(world.terminated[0])
+    world.close()
+    assert told == {"return": episode_return, "length": length, "ended": True}
+
+
+@pytest.mark.usefixtures("steps")
+def test_a_policy_plays_in_the_world_that_is_named_or_in_its_own(capsys, run):  # noqa: F811
+    for players in ([str(run)], ["steps", str(run)]):
+        assert procsnake.main(["play", *players, "--json", "--delay", "0"]) == 0
+        assert json.loads(capsys.readouterr().out) == {"return": 2.0, "length": 2, "ended": True}
+
+
+@pytest.mark.usefixtures("steps")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["procgen/coinrum"], "Did you mean 'procgen/coinrun'"),
+        (["procgen/coinrun", "flood"], "flood is no policy that plays procgen/coinrun"),
+        (["procgen/coinrun", "random", "random"], "plays alone"),
+        (["procgen/coinrun", "RUN"], "was trained in steps, not in procgen/coinrun"),
+        (["procgen/coinrun", "--levels", "some"], "levels is 'some'"),
+        (["flood", "greedy", "--levels", "all"], "--levels is for games of Procgen"),
+        (["steps", "RUN", "--mode", "easy"], "can't be made with options"),
+    ],
+)
+def test_what_cannot_be_played_is_said(capsys, run, arguments, said):  # noqa: F811
+    assert procsnake.main(["play", *(str(run) if word == "RUN" else word for word in arguments)]) == 2
+    assert said in capsys.readouterr().err
