@@ -39,6 +39,7 @@ from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, B
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
 from train.rllib.threads import ThreadTuner
+from train.rollouts import work
 from train.rollouts.batch_runner import ADVANTAGES, VALUE_TARGETS, BatchEnvRunner
 from train.rollouts.recurrent import STRETCH, RecurrentModule, RecurrentRunner, shuffled_stretches
 from train.schedule import value_at
@@ -156,9 +157,9 @@ class PPOLearner(TorchLearner):
         There are always `num_minibatches` of them, so learners with unequal shares of the experience stay in step.
         """
         whole, settings = self._make_batch_if_necessary(training_data=training_data), self.config.settings
-        for _ in range(num_epochs):
+        for epoch in range(num_epochs):
             parts = {name: self._shuffled_parts(batch) for name, batch in whole.policy_batches.items()}
-            for k in range(settings.num_minibatches):
+            for k in work.told(f"epoch {epoch + 1} of {num_epochs}, minibatch", settings.num_minibatches):
                 yield MultiAgentBatch(
                     {
                         # Rows are copied whole; indexing would go through observations number by number.

@@ -29,6 +29,7 @@ from train.algorithm_settings import PPOSettings
 from train.rllib.allocator import keep_freed_memory
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
+from train.rollouts import work
 from train.rollouts.advantages import gae
 from train.rollouts.fragment import Fragment
 from train.rollouts.levels import level_returns
@@ -169,7 +170,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         self._inference = stepping = 0.0
         end, began = 0, clock()
         actions = np.zeros(self.num_envs, np.int64)
-        for step in range(steps):
+        for step in work.told("step", steps):
             start, rows = end, np.flatnonzero(env.valid)
             end = start + len(rows)
             entry = {name: column[start:end] for name, column in buffer.items()}

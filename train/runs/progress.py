@@ -12,10 +12,12 @@ from rich.live import Live
 from rich.table import Table
 
 from envs.common.command_line import text_console
+from train.rollouts import work
 
 _TREND_ITERATIONS = 20
 _PLAIN_SECONDS = 10.0
-_SILENT_SECONDS = 30.0
+_SILENT_SECONDS = 10.0, 30.0
+"""After how many seconds a phase gives its first sign of life in plain lines, and each further one."""
 _WIN_RATE = "win_rate_vs_"
 
 
@@ -23,16 +25,20 @@ class Progress:
     """A context manager that shows progress. Call `status` in phases without numbers, and `update` after each iteration.
 
     `say` prints lines that stay. Where lines are plain, one is printed at least every half minute, even if nothing is called.
+    What this process says of its work (`train.rollouts.work`) is shown as it changes.
     """
 
     def __init__(self, *, title: str, stream: TextIO | None = None, quiet: bool = False) -> None:
         self.console = text_console(stream or sys.stdout, quiet=quiet)
         self.title = title
-        self._live = Live(console=self.console, refresh_per_second=4, transient=True) if self.console.is_terminal else None
         self._returns: deque[float] = deque(maxlen=_TREND_ITERATIONS)
         self._length = 0.0
+        self._figures: dict[str, str] = {}
         self._last_line = self._phase_began = 0.0
-        self._phase, self._spoke_at = "", time.monotonic()
+        self._phase, self._spoke_at, self._signs = "", time.monotonic(), 0
+        self._live: Live | None = None
+        if self.console.is_terminal:
+            self._live = Live(get_renderable=self._panel, console=self.console, refresh_per_second=4, transient=True)
         self._ended = threading.Event()
         self._reminder = threading.Thread(target=self._remind, daemon=True)
 
@@ -52,26 +58,42 @@ class Progress:
 
     def _remind(self) -> None:
         """Say now and then what has been going on since the last line."""
-        while not self._ended.wait(max(0.0, self._spoke_at + _SILENT_SECONDS - time.monotonic())):
-            if time.monotonic() - self._spoke_at >= _SILENT_SECONDS:
-                self.say(f"{self.title}: {self._phase}, for {time.monotonic() - self._phase_began:.0f} seconds now …")
+        while not self._ended.wait(max(0.0, self._spoke_at + self._patience() - time.monotonic())):
+            if time.monotonic() - self._spoke_at >= self._patience():
+                self._signs += 1
+                self.say(f"{self.title}: {self._now()}")
+
+    def _patience(self) -> float:
+        return _SILENT_SECONDS[min(self._signs, 1)]
+
+    def _now(self) -> str:
+        text = f"{self._phase}, for {time.monotonic() - self._phase_began:.0f} seconds now"
+        return f"{text}: {work.doing} …" if work.doing else f"{text} …"
+
+    def _panel(self) -> Table | str:
+        if not self._figures:
+            return f"{self.title}: {self._now()}"
+        table = Table(title=self.title, show_header=False, title_justify="left", box=None)
+        for name, text in {**self._figures, "now": self._now()}.items():
+            table.add_row(name, text)
+        return table
 
     def status(self, text: str) -> None:
         """Show what is going on before there are numbers."""
-        self._begin(text)
         if not self.passing(text):
             self.say(f"{self.title}: {text} …")
 
     def _begin(self, phase: str) -> None:
-        self._phase, self._phase_began = phase, time.monotonic()
+        self._phase, self._phase_began, self._signs = phase, time.monotonic(), 0
 
     def passing(self, text: str) -> bool:
-        """Show what is going on, but only in a live panel, because it happens again and again.
+        """Show what is going on, but only in a live panel or if it takes long, because it happens again and again.
 
         Returns True if there is a panel.
         """
+        self._begin(text)
         if self._live:
-            self._live.update(f"{self.title}: {text} …", refresh=True)
+            self._live.refresh()
         return self._live is not None
 
     def say(self, text: str) -> None:
@@ -85,15 +107,12 @@ class Progress:
         if "episode_return_mean" in row:
             self._returns.append(row["episode_return_mean"])
             self._length = row["episode_len_mean"]
-        shown = _figures(row, fraction_done, list(self._returns), self._length)
+        self._figures = _figures(row, fraction_done, list(self._returns), self._length)
         if self._live:
-            table = Table(title=self.title, show_header=False, title_justify="left", box=None)
-            for name, text in shown.items():
-                table.add_row(name, text)
-            self._live.update(table, refresh=True)
+            self._live.refresh()
         elif time.monotonic() - self._last_line >= _PLAIN_SECONDS or fraction_done >= 1.0 or "win_rate" in row:
             self._last_line = time.monotonic()
-            self.say(" | ".join(f"{name} {text}" for name, text in shown.items()))
+            self.say(" | ".join(f"{name} {text}" for name, text in self._figures.items()))
 
 
 def _figures(row: dict[str, Any], fraction_done: float, returns: list[float], length: float) -> dict[str, str]:

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from train.rollouts import work
 from train.runs import progress as run_progress
 from train.runs.progress import Progress
 
@@ -62,7 +63,7 @@ def test_in_a_notebook_a_line_is_plain_text_and_whole(monkeypatch: pytest.Monkey
 
 
 def test_a_phase_that_takes_long_gives_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_progress, "_SILENT_SECONDS", 0.01)
+    monkeypatch.setattr(run_progress, "_SILENT_SECONDS", (0.01, 0.01))
     stream, patience = io.StringIO(), time.monotonic() + 30.0
     with Progress(title="run", stream=stream) as progress:
         progress.status("first iteration")
@@ -72,3 +73,38 @@ def test_a_phase_that_takes_long_gives_signs_of_life(monkeypatch: pytest.MonkeyP
     assert first == "run: first iteration …"
     assert len(signs) >= 2
     assert all(re.fullmatch(r"run: first iteration, for \d+ seconds now …", sign) for sign in signs)
+
+
+def test_a_sign_of_life_says_which_piece_of_work_it_is() -> None:
+    with Progress(title="run", stream=io.StringIO()) as progress:
+        progress.status("first iteration")
+        seen = [progress._now() for _ in work.told("step", 3)]
+        assert seen == [f"first iteration, for 0 seconds now: step {k} of 3 …" for k in (1, 2, 3)]
+        assert progress._now() == "first iteration, for 0 seconds now …"
+
+
+def test_work_that_is_left_early_is_no_longer_shown() -> None:
+    pieces = work.told("minibatch", 8)
+    next(pieces)
+    assert work.doing == "minibatch 1 of 8"
+    pieces.close()
+    assert work.doing == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_a_panel_shows_the_figures_and_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    with Progress(title="run", stream=stream) as progress:
+        progress.status("first iteration")
+        assert "run: first iteration, for 0 seconds now …" in stream.getvalue()
+        progress.update(row(400, episode_return_mean=3.0, episode_len_mean=21.5), 0.5)
+        for _ in work.told("step", 2):
+            progress.passing("evaluating")
+    panel = stream.getvalue()
+    assert panel.index("400 decisions") < panel.index("next iteration, for 0 seconds now")
+    assert "evaluating, for 0 seconds now: step 2 of 2" in panel
