@@ -19,7 +19,7 @@ from envs.common.bounded import read_text
 from envs.common.command_line import write_whole
 from envs.procgen.scores import LARS_8M_ALL, PPO
 
-_POINTS = 61
+_POINTS, _FEW_OUTCOMES = 61, 30
 MAX_CURVE_BYTES = 256 << 20
 
 
@@ -97,8 +97,7 @@ def _distributions(played: Sequence[Played]) -> Iterator[Chart]:
     for game, split in dict.fromkeys((one.score.game, one.score.split) for one in played):
         own = [one for one in played if (one.score.game, one.score.split) == (game, split)]
         returns = [np.array([[episode.episode_return] for episode in one.episodes]) for one in own]
-        highest = max(float(column.max()) for column in returns)
-        x = np.linspace(min(0.0, *(float(column.min()) for column in returns)), max(highest, 1.0), _POINTS)
+        x = _thresholds(np.concatenate(returns))
         yield Chart(
             title=f"distribution of returns, {game}, {split}",
             x_label="return",
@@ -106,6 +105,15 @@ def _distributions(played: Sequence[Played]) -> Iterator[Chart]:
             lines=[_profile(one.score.player, column, x) for one, column in zip(own, returns, strict=True)],
             shares=True,
         )
+
+
+def _thresholds(returns: np.ndarray) -> np.ndarray:
+    """Where the share of returns above is asked for: evenly, or for few outcomes on both sides of each, which draws steps."""
+    outcomes = np.unique(returns)
+    ends = np.array([min(0.0, float(outcomes[0])), max(1.0, float(outcomes[-1]))])
+    if len(outcomes) > _FEW_OUTCOMES:
+        return np.linspace(*ends, _POINTS)
+    return np.unique(np.concatenate([ends, np.nextafter(outcomes, -np.inf), outcomes]))
 
 
 def _curves(curve: Path | None) -> list[Chart]:
@@ -126,8 +134,8 @@ def _curves(curve: Path | None) -> list[Chart]:
         beside = np.interp(steps[known], steps[seen], trained[seen])
         low, high = np.minimum(beside, measured[known]), np.maximum(beside, measured[known])
         lines.append(Line(name="evaluation", x=steps[known], y=measured[known], low=low, high=high))
-    title = "return of an episode; the gap between training and evaluation is shaded"
-    return [Chart(title=title, x_label="decisions", y_label="return", lines=lines)]
+    shaded = "; the gap between training and evaluation is shaded" if len(lines) > 1 else ""
+    return [Chart(title=f"return of an episode{shaded}", x_label="decisions", y_label="return", lines=lines)]
 
 
 def _number(text: str | None) -> float:
