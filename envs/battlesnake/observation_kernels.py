@@ -52,7 +52,7 @@ class View(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def make_view(width: int, height: int, wrapped: bool, radius: int | None, rotate: bool) -> View:
+def make_view(width: int, height: int, wrapped: bool, radius: int | None, rotate: bool, cyclic: bool = False) -> View:
     """Return the tables for boards of that size. With `radius` None, pictures show the whole board and aren't centred."""
     cells, frames_per_cell = (width + 2) * (height + 2), 0 if radius is None else 4 if rotate else 1
     frames = max(1, cells * frames_per_cell)
@@ -67,7 +67,7 @@ def make_view(width: int, height: int, wrapped: bool, radius: int | None, rotate
     if radius is None:
         _show_whole_board(view, opposite, width, height)
     else:
-        _show_windows(view, opposite, width, height, wrapped, radius)
+        _show_windows(view, opposite, width, height, wrapped, cyclic, radius)
     return view
 
 
@@ -80,14 +80,18 @@ def _show_whole_board(view: View, opposite: np.ndarray, width: int, height: int)
 
 
 @kernel
-def _show_windows(view: View, opposite: np.ndarray, width: int, height: int, wrapped: bool, radius: int) -> None:
-    """Fill in the frames around every cell, for every heading. Wrapped boards show each cell where it is nearest."""
+def _show_windows(view: View, opposite: np.ndarray, width: int, height: int, wrapped: bool, cyclic: bool, radius: int) -> None:
+    """Fill in the frames around every cell, for every heading.
+
+    Wrapped boards show each cell where it is nearest, as if there were no edges, and so do cyclic windows of other boards. The
+    cells just off the board stay where they are there, because they mark the edges.
+    """
     cells, side = len(opposite), 2 * radius + 1
     for frame in range(cells * view.frames_per_cell):
         head, heading = divmod(frame, view.frames_per_cell)
         for cell in range(cells):
             x, y = cell % (width + 2) - head % (width + 2), cell // (width + 2) - head // (width + 2)
-            if wrapped:
+            if wrapped or (cyclic and opposite[cell] == cell):
                 x, y = (x + width // 2) % width - width // 2, (y + height // 2) % height - height // 2
             right, ahead = _turned(x, y, heading)
             if max(abs(right), abs(ahead)) <= radius:

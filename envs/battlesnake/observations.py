@@ -44,7 +44,7 @@ class EgocentricPlanes:
     ===================== ==========================================================================================
     plane                 value of a cell
     ===================== ==========================================================================================
-    `edge`                1 on the cells just off the board; 0 if the board is wrapped or shown whole
+    `edge`                1 on the cells just off the board; 0 if the board is wrapped or `view` is "board"
     `food`                how many pieces of food lie there
     `hazard`              how many hazard layers lie there
     `my_head`             on this snake's head: its health, 1..100
@@ -66,11 +66,15 @@ class EgocentricPlanes:
       the whole board wherever the head is.
     * `rotate` turns the window so that the snake heads up. There are then three actions: left, ahead, right. A snake that has
       not moved yet counts as heading up.
+    * `cyclic` shifts the board cyclically until the head is in the middle, so that a window with a `radius` of at least half the
+      board's longer side shows all of it: what lies beyond the window on one side comes in on the other. `edge` marks where the
+      board ends, and beyond these marks lie the cells of the other side.
     """
 
     view: str = "window"
     radius: int | None = None
     rotate: bool = False
+    cyclic: bool = False
 
     def __post_init__(self) -> None:
         if self.view not in ("window", "board"):
@@ -79,6 +83,8 @@ class EgocentricPlanes:
             raise ConfigError(f"radius is {self.radius}; with view='window' it lies between 1 and {MAX_SIDE - 1}")
         if self.rotate and self.view == "board":
             raise ConfigError("rotate=True needs view='window': a board that is shown whole is not turned")
+        if self.cyclic and self.view == "board":
+            raise ConfigError("cyclic=True needs view='window': a board that is shown whole is not shifted")
 
     @property
     def num_actions(self) -> int:
@@ -87,7 +93,9 @@ class EgocentricPlanes:
 
     def contract(self) -> dict[str, Any]:
         """Return a JSON-able description from which `observation_from_contract` makes an equal object."""
-        return {"type": _EGOCENTRIC, "version": 1, **asdict(self)}
+        # Versions of procsnake before `cyclic` refuse it, and can play policies that don't use it.
+        options = {name: value for name, value in asdict(self).items() if name != "cyclic" or value}
+        return {"type": _EGOCENTRIC, "version": 1, **options}
 
     def space(self, width: int, height: int) -> Box:
         """Return the observation space on a board of that size."""
@@ -117,7 +125,8 @@ class EgocentricPlanes:
     def kernel_view(self, width: int, height: int, wrapped: bool) -> View:
         """Return the kernels' form of this observation type for boards of that size."""
         centred = self.view == "window"
-        return make_view(width, height, wrapped, self._shape(width, height)[0] // 2 if centred else None, self.rotate)
+        radius = self._shape(width, height)[0] // 2 if centred else None
+        return make_view(width, height, wrapped, radius, self.rotate, self.cyclic)
 
     def _shape(self, width: int, height: int) -> tuple[int, int]:
         if self.view == "board":

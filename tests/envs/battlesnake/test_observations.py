@@ -16,6 +16,8 @@ TYPES = [
     EgocentricPlanes(radius=5),
     EgocentricPlanes(rotate=True),
     EgocentricPlanes(radius=3, rotate=True),
+    EgocentricPlanes(radius=5, rotate=True, cyclic=True),
+    EgocentricPlanes(radius=2, cyclic=True),
 ]
 TURN = {"up": lambda x, y: (x, y), "down": lambda x, y: (-x, -y), "left": lambda x, y: (y, -x), "right": lambda x, y: (-y, x)}
 
@@ -35,7 +37,7 @@ def reference(state, b, slot, kind):
                 picture[rows - 1 - y, x, PLANES.index(plane)] = min(255, value)
             return
         dx, dy = x - head[0], y - head[1]
-        if wrapped:
+        if wrapped or (kind.cyclic and plane != "edge"):
             dx = min((dx + k * state.width for k in (-1, 0, 1)), key=lambda d: (abs(d), d))
             dy = min((dy + k * state.height for k in (-1, 0, 1)), key=lambda d: (abs(d), d))
         dx, dy = TURN[heading](dx, dy)
@@ -102,6 +104,17 @@ def test_a_wrapped_odd_board_shows_every_cell_in_a_full_window():
     picture = EgocentricPlanes().observe(state, np.array([0]), np.array([0]))[0]
     row, column = np.argwhere(picture[..., PLANES.index("stronger_head")])[0]
     assert (row, column) == (6 + 1, 6 - 1)  # one down and one to the left of the middle of a 13 x 13 picture
+
+
+def test_a_cyclic_window_shows_all_of_an_odd_board_from_wherever_the_head_is():
+    """Each of the 121 cells is once in the picture of 11 × 11: food on all cells that are free, and bodies on the others."""
+    for head in ((0, 0), (10, 4), (5, 5)):
+        neck = (head[0], head[1] + 1)
+        food = [(x, y) for x in range(11) for y in range(11) if (x, y) not in (head, neck)]
+        state = board(11, 11, [head, neck], food=food)
+        picture = EgocentricPlanes(radius=5, rotate=True, cyclic=True).observe(state, np.array([0]), np.array([0]))[0]
+        shown = picture[..., PLANES.index("food")].astype(int) + (picture[..., PLANES.index("my_body")] > 0)
+        assert (shown == 1).all()
 
 
 @pytest.mark.parametrize("quarter_turns", [1, 2, 3])
