@@ -39,7 +39,12 @@ def spread(pool: ProcessPoolExecutor | None, work: Callable[[T], R], pieces: Seq
             tell(len(found), len(pieces))
         return found
     pending = [pool.submit(work, piece) for piece in pieces]
-    for done, future in enumerate(as_completed(pending), 1):
-        future.result()
-        tell(done, len(pieces))
-    return [future.result() for future in pending]
+    try:
+        for done, future in enumerate(as_completed(pending), 1):
+            future.result()
+            tell(done, len(pieces))
+        return [future.result() for future in pending]
+    finally:
+        # If a piece or `tell` raises, nobody waits for the rest.
+        for future in pending:
+            future.cancel()
