@@ -12,6 +12,7 @@ from agents.analysis.move_classes import FAULTS
 from agents.analysis.parallel import spread
 from agents.analysis.played import Position
 from agents.analysis.words import cause_sentence, lost_sentence
+from agents.search.evaluation import SURE, WIN
 from envs.battlesnake.state import MOVE_NAMES
 
 Line = list[dict[str, str]]
@@ -59,6 +60,7 @@ def _turn(turn: Turn) -> dict[str, Any]:
             "score": turn.scores[move],
             "probability": round(turn.probabilities[move], 4),
             "certain_death": not turn.safe[move],
+            "loses_within": turn.scores[move] + WIN if turn.scores[move] < -SURE else None,
         }
         for move, name in enumerate(MOVE_NAMES)
     }

@@ -5,6 +5,7 @@ import { describe, drawBoard, snakeColors } from "./board.js";
 import { byId, el, put, say } from "./dom.js";
 import { addTurns } from "./frames.js";
 import { reasons, snakeRows } from "./panel.js";
+import { jump, lineOf, reviewInShort, showReview, startReview, toggleLine } from "./review.js";
 import { drawTimeline, moveCursor } from "./timeline.js";
 import { MOVES, percent, tame } from "./words.js";
 
@@ -53,6 +54,14 @@ function showNews(isFirst) {
   if (location.hash && isFirst) index = indexOfTurn(Number(location.hash.replace("#turn=", "")));
   else if (follows && isLive()) index = frames.length - 1;
   show();
+  if (isFirst) offerAnalysis();
+}
+
+/** Shows the analysis where the server makes one: an analysis costs seconds, so only a server for its own machine does. */
+function offerAnalysis() {
+  byId("how-to-analyse").hidden = Boolean(about.analysis) || isLive();
+  const page = { frames, colors: () => colors, turn: () => frames[index].turn, redraw: show, go: (turn) => go(indexOfTurn(turn)) };
+  if (about.analysis) startReview(about.analysis, page);
 }
 
 const indexOfTurn = (turn) => Math.max(0, frames.findLastIndex((frame) => frame.turn <= turn));
@@ -70,12 +79,13 @@ function show({ asked = false } = {}) {
   const frame = frames[index];
   const { move, probabilities } = frame;
   const thoughts = byId("thoughts").checked && move >= 0 ? { id: frame.you, move, probabilities } : null;
-  drawBoard(byId("board"), frame.board, { colors, thoughts });
+  drawBoard(byId("board"), frame.board, { colors, thoughts, line: lineOf(frame) });
   say(byId("turn"), `Turn ${frame.turn}`);
   put(byId("snakes"), snakeRows(frame, about, colors));
   put(byId("why"), reasons(frame, about, { isLast: isAtEnd() }));
   showControls(frame);
-  if (asked) say(byId("status"), `${describe(frame.board)} ${inShort(frame)}`);
+  showReview(frame, index);
+  if (asked) say(byId("status"), `${describe(frame.board)} ${inShort(frame)} ${reviewInShort(frame)}`);
 }
 
 function showControls(frame) {
@@ -142,6 +152,9 @@ function onKey(event) {
     "+": () => setSpeed(SPEEDS.indexOf(speed) + 1),
     "-": () => setSpeed(SPEEDS.indexOf(speed) - 1),
     t: toggleThoughts,
+    n: () => jump(1),
+    p: () => jump(-1),
+    b: toggleLine,
   };
   if (!Object.hasOwn(actions, event.key)) return;
   event.preventDefault();
