@@ -136,8 +136,8 @@ def _in_the_browser(options: argparse.Namespace) -> int:
         path = f"{reviews.open(recording, Path(options.games[0]).name, first=first).path}?{urlencode({'you': first})}"
     with processes(_jobs(options)) as pool, reviews.working(), running(review_app(reviews, curves=curves)) as url:
         print(f"the analysis is shown at {url}{path} (Ctrl-C ends the show)", flush=True)
-        webbrowser.open(f"{url}{path}")
         with suppress(KeyboardInterrupt):
+            webbrowser.open(f"{url}{path}")
             while True:
                 time.sleep(1)
     return 0

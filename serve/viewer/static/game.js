@@ -51,6 +51,7 @@ function showNews(isFirst) {
   byId("hole").hidden = !frames.some((frame) => frame.skipped);
   byId("slider").max = frames.length - 1;
   byId("follow").hidden = !isLive();
+  byId("how-to-analyse").hidden = Boolean(about.analysis) || isLive();
   if (location.hash && isFirst) index = indexOfTurn(Number(location.hash.replace("#turn=", "")));
   else if (follows && isLive()) index = frames.length - 1;
   show();
@@ -59,9 +60,12 @@ function showNews(isFirst) {
 
 /** Shows the analysis where the server makes one: an analysis costs seconds, so only a server for its own machine does. */
 function offerAnalysis() {
-  byId("how-to-analyse").hidden = Boolean(about.analysis) || isLive();
-  const page = { frames, colors: () => colors, turn: () => frames[index].turn, redraw: show, go: (turn) => go(indexOfTurn(turn)) };
-  if (about.analysis) startReview(about.analysis, page);
+  if (about.analysis && !frames.some(({ latency_ms: late, value, probabilities }) => late ?? value ?? probabilities)) {
+    // A recording of moves alone has nothing for the timeline and the reasons.
+    for (const id of ["timeline", "legend", "reasons"]) byId(id).toggleAttribute("hidden", true);
+  }
+  const shown = { you: about.you, frames, colors: () => colors, turn: () => frames[index].turn, redraw: show };
+  if (about.analysis) startReview(about.analysis, { ...shown, go: (turn) => go(indexOfTurn(turn)) });
 }
 
 const indexOfTurn = (turn) => Math.max(0, frames.findLastIndex((frame) => frame.turn <= turn));

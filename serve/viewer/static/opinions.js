@@ -37,11 +37,11 @@ function ofOne(entry) {
         heading("Move"), heading("Chance after it"), heading(unseen("Per cent"), "number"), heading(unseen("Mark")))),
       el("tbody", {}, MOVES.map((name, n) => {
         const move = entry.moves[name];
-        const marks = [name === entry.played && "played", name === entry.best && "best"].filter(Boolean);
+        const marks = [name === entry.played && "played", name === entry.best && "best", fate(move)].filter(Boolean);
         return el("tr", { class: name === entry.played ? "played" : "" },
           el("th", { scope: "row" }, `${ARROWS[n]} ${name}`),
           el("td", {}, el("span", { class: "track" }, el("span", { share: move.certain_death ? 0 : move.probability }))),
-          el("td", { class: "number", title: fate(move) }, chance(move)),
+          el("td", { class: "number" }, chance(move)),
           el("td", { class: "marks small" }, marks.join(", ")));
       }))),
     el("p", { class: "small" }, `Searched ${entry.depth} turns deep.`),
@@ -57,17 +57,23 @@ function ofSeveral(told, colors) {
       el("th", { scope: "row" },
         el("span", { class: "who" }, el("span", { class: "dot", tone: colors.get(side.id) }), nameOf(side)),
         el("span", { class: "small" }, entry.played ?? "?", " ", badge(entry.class))),
-      MOVES.map((name) => el("td", { class: cellClass(entry, name), title: fate(entry.moves[name]) }, chance(entry.moves[name])))))));
+      MOVES.map((name) => cell(entry, name))))));
 }
 
-const cellClass = (entry, name) => ["number", name === entry.best && "best", name === entry.played && "is-played"].filter(Boolean).join(" ");
+function cell(entry, name) {
+  const marks = [name === entry.played && "played", name === entry.best && "best", fate(entry.moves[name])].filter(Boolean);
+  const kinds = ["number", name === entry.best && "best", name === entry.played && "is-played"].filter(Boolean);
+  return el("td", { class: kinds.join(" "), title: marks.join(", ") },
+    chance(entry.moves[name]), el("span", { class: "unseen" }, ` ${marks.join(", ")}`));
+}
+
 const nameOf = (side) => el("bdi", { class: "name" }, tame(side.name));
 const badge = (name) => el("span", { class: `tag ${name}` }, name);
 const chance = (move) => (move.certain_death ? "†" : percent(move.probability));
 
 function fate({ certain_death: isDeadly, loses_within: turns }) {
   if (isDeadly) return "certain death";
-  return turns == null ? null : `loses by force within ${turns} turn${turns === 1 ? "" : "s"}`;
+  return turns == null ? null : `loses in ${turns}`;
 }
 
 /** The list of turns that want a look; `go` is called with a turn. */
@@ -108,7 +114,7 @@ export function fitOf(sides, fit) {
   const used = new Set(sides.flatMap((side) => side.analysis?.turns.map((entry) => entry.curve) ?? []));
   return Object.keys(GROUPS).filter((group) => used.has(group) && fit[group]).map((group) => {
     const { scale, offset, held_out: heldOut, bins } = fit[group];
-    const curve = `chance = 1 / (1 + exp(−(${offset} + score / ${scale})))`;
+    const curve = `chance = 1 / (1 + exp(−(score / ${scale} ${offset < 0 ? "−" : "+"} ${Math.abs(offset)})))`;
     const loss = heldOut && `On ${heldOut[0]} positions held out of the fit its loss is ${heldOut[1].toFixed(3)} nats;
       the mean result alone has ${heldOut[2].toFixed(3)}.`;
     return el("div", { class: "fit" },

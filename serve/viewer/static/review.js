@@ -16,8 +16,8 @@ let faults = [];
 let chosen = ALL;
 
 /**
- * Shows the analysis whose address is `path`. `shown` is the page: `frames`, `colors()`, `turn()` (the one that is shown),
- * `go(turn)` and `redraw()`.
+ * Shows the analysis whose address is `path`. `shown` is the page: `you` (whose turns it shows), `frames`, `colors()`,
+ * `turn()` (the one that is shown), `go(turn)` and `redraw()`.
  */
 export function startReview(path, shown) {
   page = shown;
@@ -36,7 +36,7 @@ function showNews() {
 }
 
 function listSides() {
-  chosen = known.sides[0].id;
+  chosen = (known.sides.find(({ id }) => id === page.you) ?? known.sides[0]).id;
   const all = known.sides.length > 1 ? [el("option", { value: ALL }, "all snakes")] : [];
   put(byId("side"), known.sides.map(({ id, name }) => el("option", { value: id }, tame(name))), all);
 }
@@ -69,19 +69,23 @@ export function showReview({ turn }, index) {
   if (!isOn()) return;
   const told = { go: page.go, colors: page.colors(), isOfSeveral: sides.length > 1 };
   put(byId("opinions"), opinions(sides, turn, told.colors));
-  keepPlace(() => put(byId("faults"), faultRows(faults, turn, told)));
-  if (!faults.length) put(byId("faults"), el("li", { class: "muted" }, "None that cost 5 points or more."));
+  const none = el("li", { class: "muted" }, "None that cost 5 points or more.");
+  keepPlace(() => put(byId("faults"), faults.length ? faultRows(faults, turn, told) : none));
   byId("fault-before").disabled = nextFault(faults, turn, -1) === undefined;
   byId("fault-after").disabled = nextFault(faults, turn, 1) === undefined;
   moveCursor(byId("chances"), index);
   readOut(turn);
 }
 
-/** Fills the list of faults, and leaves the focus on the button that has it. */
+/** Fills the list of faults, leaves the focus on the button that has it, and shows the one of this turn. */
 function keepPlace(fill) {
-  const focused = [...byId("faults").querySelectorAll("button")].indexOf(document.activeElement);
+  const list = byId("faults");
+  const focused = [...list.querySelectorAll("button")].indexOf(document.activeElement);
   fill();
-  if (focused >= 0) byId("faults").querySelectorAll("button")[focused]?.focus({ preventScroll: true });
+  if (focused >= 0) list.querySelectorAll("button")[focused]?.focus({ preventScroll: true });
+  const current = list.querySelector("[aria-current]");
+  // Element.scrollIntoView would move the page, too.
+  if (current) list.scrollTop += current.getBoundingClientRect().top - list.getBoundingClientRect().top - list.clientHeight / 2;
 }
 
 /** The line to draw on a frame's board; null if none is known or wanted. */
