@@ -52,6 +52,11 @@ class Bin:
     won: float
     """The share of points that were won."""
 
+    @property
+    def row(self) -> tuple[int, float, float]:
+        """Return what files keep of it: the positions, and rounded to a thousandth what was expected and what was won."""
+        return self.positions, round(self.expected, 3), round(self.won, 3)
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -84,15 +89,10 @@ def fit(
         "stores": [{**match.to_dict(), "games_kept": len(all_games)} for match, all_games in recorded],
         "nodes": nodes,
         "every": EVERY,
-        "bins": {group: [_rounded(one) for one in found.bins] for group, found in measured.items()},
+        "bins": {group: [one.row for one in found.bins] for group, found in measured.items()},
         "held_out": {group: [one.positions, one.loss, one.loss_of_the_mean] for group, one in measured.items()},
     }
     return WinProbability(curves, training), measured
-
-
-def _rounded(one: Bin) -> list[float]:
-    """A bin as files keep it: its positions, what was expected, and what was won."""
-    return [one.positions, round(one.expected, 3), round(one.won, 3)]
 
 
 def positions_of(recorded: tuple[Match, Game, bool], *, nodes: int) -> list[Position]:

@@ -98,7 +98,13 @@ def test_decisions_that_no_recorder_writes_harm_nobody(decision):
 
 def test_what_a_stranger_calls_a_snake_is_cut_to_what_pages_need():
     recording = lost_game()[0]
-    snake = {**recording.requests[0]["board"]["snakes"][0], "name": "n" * 5000, "health": float("inf"), "latency": {}, "extra": 1}
+    snake = {
+        **recording.requests[0]["board"]["snakes"][0],
+        "name": "n" * 5000,
+        "health": float("inf"),
+        "latency": {},
+        "extra": 1,
+    }
     snake["customizations"] = {"color": ["#fff"], "head": 5, "more": "x" * 5000}
     request = {**recording.requests[0], "board": {**recording.requests[0]["board"], "snakes": [snake]}}
     shown = OpenedGame(Recording(recording.game, [request]), "strange").turns(snake["id"], 0)[0]["board"]["snakes"][0]
