@@ -8,19 +8,24 @@ const FAULTS = ["inaccuracy", "mistake", "blunder"];
 /** What is known: each snake's `id`, `name`, `state`, `done`, `reason`, and `analysis` once there is one; and the curves. */
 export const known = { sides: [], fit: {} };
 
-/** Asks for the analyses at `path` until all are there; calls `onNews` when something has changed. */
-export function fetchAnalyses(path, onNews) {
+/** Asks for the analyses at `path` until all are there; calls `onNews` if one more is, else `onProgress`. */
+export function fetchAnalyses(path, { onNews, onProgress }) {
   return poll(async () => {
     const { snakes, fit } = await getJson(path);
+    const isNews = snakes.some((snake, n) => isOver(snake) !== isOver(known.sides[n]));
     const sides = snakes.map((snake, n) => ({ ...known.sides[n], ...snake }));
-    Object.assign(known, { sides, fit });
     for (const [n, side] of sides.entries()) {
       if (side.state === "done" && !side.analysis) adopt(side, await getJson(`${path}/${n}`));
     }
-    onNews();
-    return sides.some((side) => side.state === "waiting" || side.state === "running");
+    Object.assign(known, { sides, fit });
+    if (isNews) onNews();
+    else onProgress();
+    return !sides.every(isOver);
   }, WAIT_MS);
 }
+
+/** Whether nothing more will be known of a snake; undefined for one that isn't known. */
+export const isOver = (side) => side && (side.state === "done" || side.state === "refused");
 
 function adopt(side, analysis) {
   side.analysis = analysis;
@@ -47,9 +52,9 @@ export function nextFault(faults, turn, way) {
   return way > 0 ? turns[0] : turns.at(-1);
 }
 
-/** The best line to draw on a turn: {id, steps} of the snake whose move cost most; null if none is known. */
+/** The best line to draw on a turn: {id, steps, played} of the snake whose move cost most; null if none is known. */
 export function lineOn(sides, turn) {
   const found = sides.map((side) => ({ id: side.id, entry: entryOn(side, turn) })).filter(({ entry }) => entry?.best_line);
   found.sort((a, b) => b.entry.points_lost - a.entry.points_lost);
-  return found.length ? { id: found[0].id, steps: found[0].entry.best_line } : null;
+  return found.length ? { id: found[0].id, steps: found[0].entry.best_line, played: found[0].entry.played } : null;
 }

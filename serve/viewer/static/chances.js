@@ -13,7 +13,8 @@ export function drawChances(target, frames, { sides, chosen, faults, colors }) {
   const levels = LEVELS.map((level) => `M0 ${level}H${frames.length}`).join("");
   const analysed = sides.filter((side) => side.analysis);
   analysed.sort((a, b) => chosen.includes(a) - chosen.includes(b));
-  const lost = faults.filter(({ isLost }) => isLost).map(({ entry }) => `M${index.get(entry.turn) + 0.5} 0V${HEIGHT}`);
+  const marked = faults.filter(({ entry }) => index.has(entry.turn));
+  const lost = marked.filter(({ isLost }) => isLost).map(({ entry }) => `M${index.get(entry.turn) + 0.5} 0V${HEIGHT}`);
   const dot = ({ entry }) => `M${index.get(entry.turn) + 0.5} ${y(entry)}h0`;
   target.replaceChildren(
     svg("path", { class: "level", d: levels }),
@@ -21,7 +22,7 @@ export function drawChances(target, frames, { sides, chosen, faults, colors }) {
     ...analysed.map((side) => svg("path", {
       class: chosen.includes(side) ? "chance chosen" : "chance", stroke: colors.get(side.id), d: line(side, index),
     })),
-    ...faults.map((fault) => svg("path", { class: `fault ${fault.entry.class}`, d: dot(fault) })),
+    ...marked.map((fault) => svg("path", { class: `fault ${fault.entry.class}`, d: dot(fault) })),
     svg("path", { class: "cursor" }));
   target.setAttribute("aria-label", inWords(analysed, faults));
 }

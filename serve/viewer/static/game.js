@@ -5,7 +5,7 @@ import { describe, drawBoard, snakeColors } from "./board.js";
 import { byId, el, put, say } from "./dom.js";
 import { addTurns } from "./frames.js";
 import { reasons, snakeRows } from "./panel.js";
-import { jump, lineOf, reviewInShort, showReview, startReview, toggleLine } from "./review.js";
+import { jump, lineOf, refreshReview, reviewInShort, showReview, startReview, toggleLine } from "./review.js";
 import { drawTimeline, moveCursor } from "./timeline.js";
 import { MOVES, percent, tame } from "./words.js";
 
@@ -38,6 +38,7 @@ async function load() {
   about = answer.game;
   addTurns(frames, answer.turns);
   if (answer.turns.length || !isLive()) showNews(isFirst);
+  if (answer.turns.length && !isFirst) refreshReview();
   if (answer.more) return load();
   return isLive() || answer.turns.length > 0;
 }
@@ -81,15 +82,20 @@ function showAbout() {
 /** Shows the frame at `index`; if it was `asked` for, those who listen are told, too. */
 function show({ asked = false } = {}) {
   const frame = frames[index];
-  const { move, probabilities } = frame;
-  const thoughts = byId("thoughts").checked && move >= 0 ? { id: frame.you, move, probabilities } : null;
-  drawBoard(byId("board"), frame.board, { colors, thoughts, line: lineOf(frame) });
+  const line = lineOf(frame);
+  drawBoard(byId("board"), frame.board, { colors, thoughts: byId("thoughts").checked ? thoughtsOn(frame, line) : null, line });
   say(byId("turn"), `Turn ${frame.turn}`);
   put(byId("snakes"), snakeRows(frame, about, colors));
   put(byId("why"), reasons(frame, about, { isLast: isAtEnd() }));
   showControls(frame);
   showReview(frame, index);
   if (asked) say(byId("status"), `${describe(frame.board)} ${inShort(frame)} ${reviewInShort(frame)}`);
+}
+
+/** What the snake that is looked at wanted: the one whose best line is drawn, or else the one whose turns these are. */
+function thoughtsOn({ you, move, probabilities }, line) {
+  if (line && line.id !== you) return { id: line.id, move: MOVES.indexOf(line.played), probabilities: null };
+  return move >= 0 ? { id: you, move, probabilities } : null;
 }
 
 function showControls(frame) {

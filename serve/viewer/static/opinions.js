@@ -8,6 +8,8 @@ const GROUPS = {
   duel: "duels on 11×11", 2: "two snakes", 3: "three snakes", 4: "four snakes or more",
 };
 const CHART = 120;
+const NOT_YET = "Not judged yet.";
+const isJudged = (sides) => sides.some((side) => side.analysis);
 
 /** How a snake's move of a turn is judged, in words; "" if nothing is known. */
 export function judged(entry) {
@@ -23,7 +25,7 @@ const worth = (name) => ({ best: "best", good: "good", forced: "forced" })[name]
 /** What the search thinks of every move on a turn: with bars for one snake, in a row each for several. */
 export function opinions(sides, turn, colors) {
   const told = sides.map((side) => ({ side, entry: entryOn(side, turn) })).filter(({ entry }) => entry);
-  if (!told.length) return [el("p", { class: "muted" }, "No opinion on this turn.")];
+  if (!told.length) return [el("p", { class: "muted" }, isJudged(sides) ? "No move to choose on this turn." : NOT_YET)];
   return told.length === 1 && sides.length === 1 ? ofOne(told[0].entry) : [ofSeveral(told, colors)];
 }
 
@@ -77,19 +79,18 @@ function fate({ certain_death: isDeadly, loses_within: turns }) {
 }
 
 /** The list of turns that want a look; `go` is called with a turn. */
-export function faultRows(faults, turn, { go, colors, isOfSeveral }) {
+export function faultRows(faults, sides, { go, colors, isOfSeveral }) {
+  if (!faults.length) return el("li", { class: "muted" }, isJudged(sides) ? "None that cost 5 points or more." : NOT_YET);
   return faults.map(({ side, entry, isLost }) => {
     const instead = entry.played && entry.played !== entry.best ? `${entry.played}, best ${entry.best}` : entry.played ?? "?";
-    return el("li", {}, el("button", {
-      type: "button", "aria-current": entry.turn === turn ? "true" : false, onclick: () => go(entry.turn),
-    },
-    el("span", { class: "when" }, `Turn ${entry.turn}`),
-    badge(entry.class),
-    el("span", { class: "what" },
-      isOfSeveral && [el("span", { class: "dot", tone: colors.get(side.id) }), nameOf(side)],
-      el("span", {}, instead)),
-    el("span", { class: "cost" }, entry.points_lost >= 0.5 ? `−${entry.points_lost.toFixed(0)}` : ""),
-    isLost && el("span", { class: "tag lost" }, "lost here")));
+    return el("li", {}, el("button", { type: "button", onclick: () => go(entry.turn) },
+      el("span", { class: "when" }, `Turn ${entry.turn}`),
+      badge(entry.class),
+      el("span", { class: "what" },
+        isOfSeveral && [el("span", { class: "dot", tone: colors.get(side.id) }), nameOf(side)],
+        el("span", {}, instead)),
+      el("span", { class: "cost" }, entry.points_lost >= 0.5 ? `−${entry.points_lost.toFixed(0)}` : ""),
+      isLost && el("span", { class: "tag lost" }, "lost here")));
   });
 }
 

@@ -1,6 +1,6 @@
 // The analysis on a game's page: whose moves are looked at, and what is drawn and told of each turn.
 
-import { chosenSides, entryOn, faultsOf, fetchAnalyses, known, lineOn, nextFault } from "./analysis.js";
+import { chosenSides, entryOn, faultsOf, fetchAnalyses, isOver, known, lineOn, nextFault } from "./analysis.js";
 import { drawChances } from "./chances.js";
 import { byId, el, put, say } from "./dom.js";
 import { listenForFiles } from "./drop.js";
@@ -25,10 +25,13 @@ export function startReview(path, shown) {
   document.querySelector(".home").href = "/analyse";
   listenForFiles();
   listen();
-  fetchAnalyses(path, showNews);
+  fetchAnalyses(path, { onNews: showNews, onProgress: showWaiting });
 }
 
 const isOn = () => page !== null;
+
+/** Draws it again, because more of the game is known. */
+export const refreshReview = () => isOn() && sides.length > 0 && choose(chosen);
 
 function showNews() {
   if (!byId("side").options.length) listSides();
@@ -49,6 +52,7 @@ function choose(id) {
   showWaiting();
   const told = { go: page.go, colors: page.colors(), isOfSeveral: sides.length > 1 };
   put(byId("verdicts"), verdicts(sides, told));
+  put(byId("faults"), faultRows(faults, sides, told));
   put(byId("curves"), fitOf(sides, known.fit));
   byId("fit").hidden = !byId("curves").childElementCount;
   drawChances(byId("chances"), page.frames, { sides: known.sides, chosen: sides, faults, colors: page.colors() });
@@ -56,7 +60,7 @@ function choose(id) {
 }
 
 function showWaiting() {
-  const open = known.sides.filter(({ state }) => state === "waiting" || state === "running");
+  const open = known.sides.filter((side) => !isOver(side));
   const done = known.sides.reduce((sum, side) => sum + (open.includes(side) ? side.done : 1), 0);
   byId("waiting").hidden = open.length === 0;
   byId("progress").value = done / known.sides.length;
@@ -67,22 +71,22 @@ function showWaiting() {
 /** Shows what is known of a frame's turn. */
 export function showReview({ turn }, index) {
   if (!isOn()) return;
-  const told = { go: page.go, colors: page.colors(), isOfSeveral: sides.length > 1 };
-  put(byId("opinions"), opinions(sides, turn, told.colors));
-  const none = el("li", { class: "muted" }, "None that cost 5 points or more.");
-  keepPlace(() => put(byId("faults"), faults.length ? faultRows(faults, turn, told) : none));
+  put(byId("opinions"), opinions(sides, turn, page.colors()));
+  markFaults(turn);
   byId("fault-before").disabled = nextFault(faults, turn, -1) === undefined;
   byId("fault-after").disabled = nextFault(faults, turn, 1) === undefined;
   moveCursor(byId("chances"), index);
   readOut(turn);
 }
 
-/** Fills the list of faults, leaves the focus on the button that has it, and shows the one of this turn. */
-function keepPlace(fill) {
+/** Marks the faults of this turn in their list, and shows the first of them. */
+function markFaults(turn) {
   const list = byId("faults");
-  const focused = [...list.querySelectorAll("button")].indexOf(document.activeElement);
-  fill();
-  if (focused >= 0) list.querySelectorAll("button")[focused]?.focus({ preventScroll: true });
+  const buttons = [...list.querySelectorAll("button")];
+  buttons.forEach((button, n) => {
+    if (faults[n].entry.turn === turn) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
+  });
   const current = list.querySelector("[aria-current]");
   // Element.scrollIntoView would move the page, too.
   if (current) list.scrollTop += current.getBoundingClientRect().top - list.getBoundingClientRect().top - list.clientHeight / 2;

@@ -66,7 +66,8 @@ def test_positions_of_a_store_are_seen_by_every_living_snake(tmp_path):
 def test_files_keep_of_a_bin_what_the_table_says():
     measured = measure(TRUE, made_positions(200))
     printed = table(WinProbability(dict.fromkeys(GROUPS, TRUE)), {"2": measured}).splitlines()[2:]
-    kept = [(str(positions), f"{expected:.1%}", f"{won:.1%}") for positions, expected, won in (one.row for one in measured.bins)]
+    rows = [one.row for one in measured.bins]
+    kept = [(str(positions), f"{expected:.1%}", f"{won:.1%}") for positions, expected, won in rows]
     assert [tuple(line.split()[3:]) for line in printed] == kept
 
 

@@ -17,8 +17,8 @@ PATIENCE_S = 20.0
 
 @cache
 def lost_game():
-    """The shortest game with a proven throw-away, and the proof."""
-    return min(kept(), key=lambda game: len(game[0].requests))
+    """The second shortest game with a proven throw-away, and the proof: its loser makes three mistakes."""
+    return sorted(kept(), key=lambda game: len(game[0].requests))[1]
 
 
 def text_of(recording: Recording) -> str:

@@ -31,7 +31,7 @@ STEPS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 
 @cache
 def analysis_of(snake):
-    """What the search thinks of the shortest game with a throw-away, from this snake's side."""
+    """What the search thinks of the game from this snake's side."""
     return as_json(analyse(played_by(lost_game()[0], snake), nodes=500, curves=WinProbability.shipped()))
 
 
@@ -141,6 +141,7 @@ def test_all_snakes_are_shown_at_once(shown):
 
 def test_keys_and_buttons_jump_from_mistake_to_mistake(shown):
     turns = faulty_turns(victim())
+    assert len(turns) == 3
     for turn in turns:
         shown.keyboard.press("n")
         expect_turn(shown, turn)
@@ -218,6 +219,31 @@ def test_progress_is_shown_and_a_refusal_says_why(page):
         may_end.set()
         page.locator("#verdicts .warn", has_text="this is a solo game").wait_for()
         page.locator("#waiting").wait_for(state="hidden")
+        page.goto("about:blank")
+
+
+def test_what_is_known_can_be_used_while_the_other_snake_is_analysed(page):
+    may_end = threading.Event()
+
+    def one_waits(recording, snake, tell):
+        assert snake == victim() or may_end.wait(20)
+        return analysis_of(snake)
+
+    reviews = Reviews(one_waits)
+    with reviews.working(), running(review_app(reviews, curves=WinProbability.shipped())) as url:
+        page.goto(f"{url}{reviews.open(lost_game()[0], 'x', first=victim()).path}?you={victim()}")
+        button = page.locator("#faults button").first
+        button.focus()
+        with page.expect_response("**/api/analyses/*"):
+            pass
+        with page.expect_response("**/api/analyses/*"):
+            pass
+        assert button.evaluate("button => button === document.activeElement")
+        assert page.locator("#waiting").is_visible()
+        page.locator("#side").select_option(index=1)
+        assert page.locator("#faults").inner_text() == "Not judged yet."
+        may_end.set()
+        page.locator("#opinions table").wait_for()
         page.goto("about:blank")
 
 
