@@ -36,7 +36,7 @@ function ofOne(entry) {
     el("p", {}, badge(entry.class), " ", judged(entry)),
     el("table", { class: "moves" },
       el("thead", {}, el("tr", {},
-        heading("Move"), heading("Chance after it"), heading(unseen("Per cent"), "number"), heading(unseen("Mark")))),
+        heading("Move"), heading("Chance"), heading(unseen("Per cent"), "number"), heading(unseen("Mark")))),
       el("tbody", {}, MOVES.map((name, n) => {
         const move = entry.moves[name];
         const marks = [name === entry.played && "played", name === entry.best && "best", fate(move)].filter(Boolean);
