@@ -69,7 +69,7 @@ function cell(entry, name) {
     chance(entry.moves[name]), el("span", { class: "unseen" }, ` ${marks.join(", ")}`));
 }
 
-const nameOf = (side) => el("bdi", { class: "name" }, tame(side.name));
+const nameOf = (side) => el("bdi", { class: "name", title: tame(side.name) }, tame(side.name));
 const badge = (name) => el("span", { class: `tag ${name}` }, name);
 const chance = (move) => (move.certain_death ? "†" : percent(move.probability));
 
