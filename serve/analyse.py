@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import webbrowser
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from envs.common.command_line import Redrawn, add_json, at_least, kept_at, make_place_for, print_json
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
@@ -18,7 +21,9 @@ from serve.recorded_games import find_game, last_games
 
 if TYPE_CHECKING:
     from agents.analysis.game import Analysis
+    from agents.analysis.parallel import Tell
     from agents.analysis.win_probability import WinProbability
+    from envs.battlesnake.recording import Recording
 
 ANALYSE_HELP = """\
 A game is a file of `procsnake play --record`, `battlesnake play --output` or `procsnake arena fetch`, or the id of a game that
@@ -28,6 +33,8 @@ probabilities of winning. A move that costs 5 points (hundredths of a won game) 
 examples:
   procsnake analyse game.jsonl                        # the turns that mattered, and the one where the game was lost
   procsnake analyse game.jsonl --snake flood --all-turns
+  procsnake analyse game.jsonl --browser              # beside the boards, from every snake's side; Ctrl-C ends the show
+  procsnake analyse --browser                         # a page that analyses the game files which you drop on it
   procsnake analyse game.jsonl --nodes 1000000 --json # more thought per turn; everything, for programs
   procsnake analyse --last 50 --snake flood           # what kills it: the last games that procsnake serve has kept
   procsnake analyse --last 20 outputs/arena-games     # the newest recordings of a folder
@@ -41,6 +48,10 @@ def add_analyse(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("games", nargs="*", metavar="GAME", help="file or id; with --last a folder, with --fit stores")
     parser.add_argument("--snake", metavar="NAME", help="whose moves, by name or id (default: for whom it was recorded)")
+    parser.add_argument("--all-snakes", action="store_true", help="every snake's moves, one report after the other")
+    parser.add_argument(
+        "--browser", action="store_true", help="show the analysis in the browser; without GAME, drop files there"
+    )
     nodes = f"nodes of search per turn (default: 50000; {_LAST_NODES} with --last, {_FIT_NODES} with --fit)"
     parser.add_argument("--nodes", type=at_least(100), help=nodes)
     parser.add_argument("--last", type=at_least(1), metavar="N", help="sum up the last N games of the archive or of a folder")
@@ -56,31 +67,79 @@ def add_analyse(parser: argparse.ArgumentParser) -> None:
 
 def run_analyse(options: argparse.Namespace) -> int:
     """Run `procsnake analyse`. Returns the exit code."""
+    _check(options)
     if options.fit:
         return _fit(options)
+    if options.browser:
+        return _in_the_browser(options)
     if options.last is not None:
         return _sum_up(options)
-    if len(options.games) != 1:
-        raise ConfigError(f"analyse takes one game, not {len(options.games)}; with --last N it sums up several")
     return _analyse_one(options)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raise `ConfigError` for options that exclude each other, and for a number of games that can't be."""
+    given = [name for name in ("fit", "last", "browser") if getattr(options, name) not in (None, False)]
+    if len(given) > 1:
+        raise ConfigError(f"--{given[0]} and --{given[1]} are two ways to use this command; leave one out")
+    if options.all_snakes and (given or options.snake):
+        raise ConfigError(f"--all-snakes can't be with --{(given or ['snake'])[0]}; leave one out")
+    if options.browser and options.json:
+        raise ConfigError("--json prints the analysis; leave out --browser, which shows it until Ctrl-C")
+    if not set(given) & {"fit", "last"} and not len(options.games) == 1 and not (options.browser and not options.games):
+        raise ConfigError(f"analyse takes one game, not {len(options.games)}; with --last N it sums up several")
 
 
 def _analyse_one(options: argparse.Namespace) -> int:
     from agents.analysis.as_json import as_json
     from agents.analysis.game import NODES, analyse
     from agents.analysis.parallel import processes
-    from agents.analysis.played import played_by
+    from agents.analysis.played import played_by, played_by_each
     from agents.analysis.words import in_words
 
-    played = played_by(*find_game(options.games[0], options.database, options.snake))
+    recording, snake = find_game(options.games[0], options.database, options.snake)
+    parts = played_by_each(recording) if options.all_snakes else [played_by(recording, snake)]
     # Processes take seconds to start.
-    jobs = _jobs(options) if len(played.positions) > _FEW_POSITIONS else 1
-    with processes(jobs) as pool, _Progress("turn", len(played.positions)) as tell:
-        analysis = analyse(played, nodes=options.nodes or NODES, curves=_curves(options), pool=pool, tell=tell)
+    jobs = _jobs(options) if sum(len(played.positions) for played in parts) > _FEW_POSITIONS else 1
+    found, nodes, curves = list[Any](), options.nodes or NODES, _curves(options)
+    with processes(jobs) as pool:
+        for played in parts:
+            with _Progress("turn", len(played.positions)) as tell:
+                one = analyse(played, nodes=nodes, curves=curves, pool=pool, tell=tell)
+            found.append(as_json(one, pool=pool) if options.json else in_words(one, all_turns=options.all_turns))
     if options.json:
-        print_json(as_json(analysis))
+        print_json({"analyses": found} if options.all_snakes else found[0])
     else:
-        print(printable(in_words(analysis, all_turns=options.all_turns), keep="\n"))
+        print(printable("\n\n".join(found), keep="\n"))
+    return 0
+
+
+def _in_the_browser(options: argparse.Namespace) -> int:
+    """The viewer shows the game with its analysis, and analyses the files that are dropped on its pages."""
+    from agents.analysis.as_json import as_json
+    from agents.analysis.game import NODES, analyse
+    from agents.analysis.parallel import processes
+    from agents.analysis.played import played_by
+    from serve.review.reviews import Reviews
+    from serve.review.routes import PAGE, review_app
+    from serve.server import running
+
+    nodes, curves = options.nodes or NODES, _curves(options)
+
+    def judge(recording: Recording, snake: str, tell: Tell) -> dict[str, Any]:
+        return as_json(analyse(played_by(recording, snake), nodes=nodes, curves=curves, pool=pool, tell=tell), pool=pool)
+
+    reviews, path = Reviews(judge), PAGE
+    if options.games:
+        recording, snake = find_game(options.games[0], options.database, options.snake)
+        first = str(played_by(recording, snake).snake["id"])
+        path = f"{reviews.open(recording, Path(options.games[0]).name, first=first).path}?{urlencode({'you': first})}"
+    with processes(_jobs(options)) as pool, reviews.working(), running(review_app(reviews, curves=curves)) as url:
+        print(f"the analysis is shown at {url}{path} (Ctrl-C ends the show)", flush=True)
+        with suppress(KeyboardInterrupt):
+            webbrowser.open(f"{url}{path}")
+            while True:
+                time.sleep(1)
     return 0
 
 

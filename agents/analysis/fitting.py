@@ -52,6 +52,11 @@ class Bin:
     won: float
     """The share of points that were won."""
 
+    @property
+    def row(self) -> tuple[int, float, float]:
+        """Return what files keep of it: the positions, and rounded to a thousandth what was expected and what was won."""
+        return self.positions, round(self.expected, 3), round(self.won, 3)
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -84,6 +89,7 @@ def fit(
         "stores": [{**match.to_dict(), "games_kept": len(all_games)} for match, all_games in recorded],
         "nodes": nodes,
         "every": EVERY,
+        "bins": {group: [one.row for one in found.bins] for group, found in measured.items()},
         "held_out": {group: [one.positions, one.loss, one.loss_of_the_mean] for group, one in measured.items()},
     }
     return WinProbability(curves, training), measured

@@ -12,7 +12,7 @@ from agents.analysis.move_classes import FAULTS, MoveClass, class_of
 from agents.analysis.opinions import CERTAIN_DEATH, MoveSearch, Opinions
 from agents.analysis.parallel import Tell, spread
 from agents.analysis.played import Played, Position
-from agents.analysis.win_probability import WinProbability
+from agents.analysis.win_probability import WinProbability, group_of
 from agents.search.evaluation import SURE
 
 NODES = 50_000
@@ -38,6 +38,8 @@ class Turn:
     played: int | None
     """What was played; None if the recording doesn't tell."""
     depth: int
+    group: str = ""
+    """Whose curve of `win_probability` gave the probabilities."""
 
     @property
     def best(self) -> int:
@@ -175,4 +177,5 @@ def _turn(position: Position, judged: Judged, curves: WinProbability) -> Turn:
     opinions, snakes = judged.opinions, len(position.living)
     up, down, left, right = (curves(score, snakes=snakes, is_learned=judged.is_learned) for score in opinions.scores)
     chances = (up, down, left, right)
-    return Turn(position.turn, opinions.scores, chances, opinions.safe, position.played, opinions.depth)
+    group = group_of(snakes, judged.is_learned)
+    return Turn(position.turn, opinions.scores, chances, opinions.safe, position.played, opinions.depth, group)

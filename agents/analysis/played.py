@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from envs.battlesnake.plain import Board, state_from_board
-from envs.battlesnake.recording import EXTRAS, Recording
-from envs.battlesnake.recording.files import moves_between
+from envs.battlesnake.recording import Recording
+from envs.battlesnake.recording.files import decisions_in, moves_between
 from envs.battlesnake.rules import is_over, step_board
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
@@ -107,19 +107,36 @@ def played_by(recording: Recording, snake: str | None = None) -> Played:
         raise ConfigError("this is a solo game, in which there is nobody to win against; analyse needs two snakes or more")
     if settings.map in UNREADABLE_MAPS:
         raise ConfigError(f"the map {settings.map} moves the snakes by itself, so moves on it can't be judged")
-    chosen = _chosen(boards[0], snake, recording.requests[0].get("you") or {})
+    chosen = _chosen(boards[0], snake, recording.requests[0].get("you"))
     positions = tuple(_positions(recording, boards, settings, chosen["id"]))
     if not positions:
         raise ConfigError(f"{name_of(chosen)} had nothing to choose in this game of {len(boards)} turns")
     ending = next(one for one in boards[-1]["snakes"] if one["id"] == chosen["id"])
-    result = _result(recording, boards[-1], ending)
+    result = result_of(recording, chosen["id"])
     return Played(str(recording.game.get("id", "")), settings, chosen, positions, ending, result, boards[-1])
 
 
-def _chosen(first: Board, wanted: str | None, you: Mapping[str, Any]) -> dict[str, Any]:
+def played_by_each(recording: Recording) -> list[Played]:
+    """Return the part of each snake that had something to choose, in the order of the first board.
+
+    Raises what `played_by` raises, if it does so for all of them.
+    """
+    found, refusals = list[Played](), list[ConfigError]()
+    for snake in recording.boards()[0]["snakes"]:
+        try:
+            found.append(played_by(recording, snake["id"]))
+        except ConfigError as error:
+            refusals.append(error)
+    if not found:
+        raise refusals[0] if refusals else ConfigError("the recording has no snakes on its first board")
+    return found
+
+
+def _chosen(first: Board, wanted: str | None, you: Any) -> dict[str, Any]:
     snakes = first["snakes"]
     if wanted is None:
-        return next((snake for snake in snakes if snake["id"] == you.get("id")), snakes[0])
+        own = you.get("id") if isinstance(you, dict) else None
+        return next((snake for snake in snakes if snake["id"] == own), snakes[0])
     for snake in snakes:
         if wanted in (snake["id"], snake.get("name")):
             return snake
@@ -136,7 +153,7 @@ def _positions(recording: Recording, boards: list[Board], settings: Settings, sn
         if found and board["turn"] != found[-1].turn + 1:
             raise ConfigError(f"turn {found[-1].turn + 1} is missing in this recording, so what was played can't be told")
         # What a snake decided isn't what it played if the answer came too late, so the heads count first.
-        told = {**recording.requests[n].get(EXTRAS, {}).get("decisions", {})}
+        told = decisions_in(recording.requests[n])
         told |= moves_between(board, following) if following is not None else {}
         moves = {one: MOVE_NAMES.index(move["move"]) for one, move in told.items() if move.get("move") in MOVE_NAMES}
         found.append(Position(board, settings, snake, moves))
@@ -145,8 +162,10 @@ def _positions(recording: Recording, boards: list[Board], settings: Settings, sn
     return found
 
 
-def _result(recording: Recording, last: Board, ending: Mapping[str, Any]) -> str:
-    told = recording.result
+def result_of(recording: Recording, snake: str) -> str:
+    """Return how a game ended for the snake with this id: won, lost, draw, or "" if the recording doesn't tell."""
+    told, last = recording.result, recording.boards()[-1]
+    ending = next(one for one in last["snakes"] if one["id"] == snake)
     if told and (told.get("winnerId") or told.get("isDraw")):
         return "draw" if told.get("isDraw") else "won" if told["winnerId"] == ending["id"] else "lost"
     alive = [one["id"] for one in last["snakes"] if not one["eliminatedCause"]]

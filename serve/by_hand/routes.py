@@ -31,7 +31,7 @@ from envs.common.printable import printable
 from serve.by_hand.game import HumanGame, RefusedError
 from serve.by_hand.table import MAX_TURNS, YOU, Setup
 from serve.by_hand.words import advice, ending, news
-from serve.viewer.access import Access
+from serve.viewer.access import Access, is_another_sites
 from serve.viewer.hosted_game import SNAKE
 from serve.viewer.routes import STATIC, Games, viewer_blueprint, with_headers
 
@@ -195,9 +195,7 @@ def _move(name: Any) -> int | None:
 
 
 def _refuse_other_pages() -> tuple[Response, int] | None:
-    """A page of another site can send requests to this machine, too. Browsers say whose page it is."""
-    own = request.origin in (None, request.host_url.rstrip("/"))
-    return None if own else (jsonify(error="only this server's own page may play"), 403)
+    return (jsonify(error="only this server's own page may play"), 403) if is_another_sites(request) else None
 
 
 def _refusal(status: int, error: Exception) -> tuple[Response, int]:

@@ -113,6 +113,11 @@ def is_a_web_pages(request: Request) -> bool:
     return any(header in request.headers for header in ("Origin", "Sec-Fetch-Site"))
 
 
+def is_another_sites(request: Request) -> bool:
+    """Whether a web page of another origin makes the request: it can send requests to this machine, and browsers name it."""
+    return request.origin not in (None, request.host_url.rstrip("/"))
+
+
 def _is_for_here(request: Request) -> bool:
     host = urlsplit(f"//{request.host}").hostname or ""
     return host == "localhost" or _is_loopback(host)

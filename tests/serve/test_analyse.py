@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import time
+import webbrowser
+from urllib.request import urlopen
 
 import pytest
 
@@ -54,6 +58,58 @@ def test_json_is_the_only_thing_on_stdout(capsys, game):
     assert (code, told["lost_turn"], told["snake"]["name"]) == (0, proof.turn, proof.victim)
 
 
+def test_all_snakes_are_told_one_after_the_other(capsys, game):
+    path, proof = game
+    code, out, _ = run(capsys, "analyse", path, "--all-snakes", *FEW)
+    assert code == 0
+    heads = re.findall(r"^(.+) (won|lost) against (.+); turns", out, re.MULTILINE)
+    assert len(heads) == 2
+    assert (proof.victim, "lost") in [head[:2] for head in heads]
+    code, out, _ = run(capsys, "analyse", path, "--all-snakes", "--json", *FEW)
+    analyses = json.loads(out)["analyses"]
+    assert (code, [one["snake"]["name"] for one in analyses]) == (0, [head[0] for head in heads])
+
+
+def test_every_fault_in_the_json_has_a_best_line(capsys, game):
+    path, proof = game
+    _, out, _ = run(capsys, "analyse", path, "--snake", proof.victim, "--json", "--nodes", "3000")
+    told = json.loads(out)
+    lines = {turn["turn"]: turn["best_line"] for turn in told["turns"]}
+    assert lines[told["lost_turn"]] == told["best_line"]
+    for turn in told["turns"]:
+        is_fault = turn["class"] in ("inaccuracy", "mistake", "blunder")
+        assert not is_fault or turn["best_line"][0][told["snake"]["id"]] == turn["best"]
+        assert is_fault or turn["turn"] in (told["lost_turn"], told["last_chance_turn"]) or turn["best_line"] is None
+    last = told["turns"][-1]
+    assert last["moves"][last["played"]]["loses_within"] == 1
+
+
+@pytest.mark.parametrize("with_game", [True, False])
+def test_the_browser_is_shown_the_page_until_it_is_interrupted(capsys, monkeypatch, game, with_game):
+    path, proof = game
+    asked = []
+
+    def looks(url):
+        root = re.match(r"http://[^/]+", url)[0]
+        assert "<html" in urlopen(url).read().decode()
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            asked[:] = json.load(urlopen(f"{root}/api/analyses"))["games"]
+            if all(one["done"] == 1 for one in asked):
+                break
+            time.sleep(0.05)
+        asked.append(url)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(webbrowser, "open", looks)
+    code, out, _ = run(capsys, "analyse", *([path, "--snake", proof.victim] if with_game else []), "--browser", *FEW)
+    assert code == 0
+    *games, url = asked
+    assert f"the analysis is shown at {url} (Ctrl-C ends the show)" in out
+    assert [(one["name"], one["path"] in url, one["done"]) for one in games] == [("game.jsonl", True, 1)] * with_game
+    assert url.endswith("/analyse") != with_game
+
+
 def test_a_kept_game_is_found_by_its_id(capsys, archive):
     url, (game_id, *_) = archive
     code, out, _ = run(capsys, "analyse", game_id, "--database", url, "--json", *FEW)
@@ -96,6 +152,11 @@ def test_the_last_games_of_a_folder_leave_out_what_is_no_game_and_say_so(capsys,
         ([OFFICIAL, "--curves", OFFICIAL], "holds no curves of win probability"),
         (["--last", "3"], "games.db; procsnake serve keeps its games in one"),
         (["--last", "3", "nowhere"], "there is no nowhere; name files or folders"),
+        ([OFFICIAL, "--browser", "--json"], "leave out --browser"),
+        ([OFFICIAL, "--browser", "--last", "3"], "--last and --browser are two ways"),
+        ([OFFICIAL, "--all-snakes", "--snake", "c"], "--all-snakes can't be with --snake"),
+        ([OFFICIAL, "--all-snakes", "--browser"], "--all-snakes can't be with --browser"),
+        (["nowhere.jsonl", "--browser"], "there is no file nowhere.jsonl"),
         (["--fit"], "--fit needs stores of procsnake tournament"),
         (["--fit", "nowhere.db"], "there is no nowhere.db"),
     ],

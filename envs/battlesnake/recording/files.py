@@ -116,12 +116,16 @@ class Recording:
 
         A last line that a crash cut short is dropped. Raises `RecordingError` if the file is none of these.
         """
-        target = Path(path)
         try:
-            lines = read_text(target, MAX_BYTES).rstrip("\n").split("\n")
+            text = read_text(Path(path), MAX_BYTES)
         except (OSError, ValueError) as error:
             raise RecordingError(f"cannot read recording {path}: {error}") from error
-        entries = _parse(lines, path)
+        return cls.parse(text, str(path), width=width, height=height)
+
+    @classmethod
+    def parse(cls, text: str, name: str, *, width: int | None = None, height: int | None = None) -> Recording:
+        """Read a recording's text as `read` does. Errors call it `name`."""
+        entries = _parse(text.rstrip("\n").split("\n"), name)
         if is_frames(entries[0]):
             return cls.from_frames(entries[0], width=width, height=height)
         result = entries.pop() if len(entries) > 1 and "isDraw" in entries[-1] else None
@@ -191,10 +195,10 @@ class Recording:
         """
         index = self.turns.index(self.board(turn)["turn"])
         found = {} if index + 1 == len(self._boards) else moves_between(*self._boards[index : index + 2])
-        return {**found, **self.requests[index].get(EXTRAS, {}).get("decisions", {})}
+        return {**found, **decisions_in(self.requests[index])}
 
 
-def _parse(lines: list[str], path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def _parse(lines: list[str], path: str) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = []
     for number, line in enumerate(lines, 1):
         try:
@@ -231,6 +235,12 @@ def _board(request: Mapping[str, Any], seen: dict[str, dict[str, Any]]) -> Board
         "hazards": board.get("hazards") or [],
         "snakes": list(seen.values()),
     }
+
+
+def decisions_in(request: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what was recorded of the snakes' decisions in an entry, by id. What has another form is left out."""
+    told = request.get(EXTRAS, {}).get("decisions", {})
+    return {snake: one for snake, one in told.items() if isinstance(one, dict)} if isinstance(told, dict) else {}
 
 
 def moves_between(before: Board, after: Board) -> dict[str, dict[str, Any]]:

@@ -11,6 +11,12 @@ export function postJson(path, body) {
   return exchange(path, { method: "POST", headers, body: JSON.stringify(body) }, "The server doesn't answer. Is it still running?");
 }
 
+/** The answer to a file that is sent to this server; throws as `postJson` does. */
+export function postFile(path, file) {
+  const headers = { "Content-Type": "application/octet-stream" };
+  return exchange(path, { method: "POST", headers, body: file }, "The server doesn't answer. Is it still running?");
+}
+
 async function exchange(path, options, silence) {
   let response;
   try {

@@ -1,5 +1,6 @@
 // Draws boards (webhook JSON, y up) as SVG with the look of the official board. Lengths are in cells.
 
+import { lineArrows } from "./best_line.js";
 import { put, svg } from "./dom.js";
 import { tame } from "./words.js";
 
@@ -34,9 +35,10 @@ export function snakeColors(snakes) {
 
 /**
  * Draws a board into an <svg>. `thoughts`: {id, move, probabilities} shows at that snake's head how likely it thought each
- * move. The squares are kept from one call to the next while the size stays.
+ * move. `line`: {id, steps} shows how the game might go on (best_line.js). The squares are kept from one call to the next
+ * while the size stays.
  */
-export function drawBoard(target, board, { colors = snakeColors(board.snakes), thoughts = null } = {}) {
+export function drawBoard(target, board, { colors = snakeColors(board.snakes), thoughts = null, line = null } = {}) {
   const size = `0 0 ${board.width} ${board.height}`;
   if (target.getAttribute("viewBox") !== size) {
     target.setAttribute("viewBox", size);
@@ -50,7 +52,8 @@ export function drawBoard(target, board, { colors = snakeColors(board.snakes), t
     board.snakes.filter((snake) => snake.death).map(draw),
     board.food.filter((point) => isOn(board, point)).map((point) => disc("food", center(board, point), 0.27)),
     alive.map(draw),
-    thinker && arrows(board, thinker.body[0], thoughts));
+    thinker && arrows(board, thinker.body[0], thoughts),
+    line && lineArrows(board, line, colors));
   target.setAttribute("aria-label", describe(board));
 }
 

@@ -5,6 +5,7 @@ import { describe, drawBoard, snakeColors } from "./board.js";
 import { byId, el, put, say } from "./dom.js";
 import { addTurns } from "./frames.js";
 import { reasons, snakeRows } from "./panel.js";
+import { jump, lineOf, refreshReview, reviewInShort, showReview, startReview, toggleLine } from "./review.js";
 import { drawTimeline, moveCursor } from "./timeline.js";
 import { MOVES, percent, tame } from "./words.js";
 
@@ -37,6 +38,7 @@ async function load() {
   about = answer.game;
   addTurns(frames, answer.turns);
   if (answer.turns.length || !isLive()) showNews(isFirst);
+  if (answer.turns.length && !isFirst) refreshReview();
   if (answer.more) return load();
   return isLive() || answer.turns.length > 0;
 }
@@ -50,9 +52,21 @@ function showNews(isFirst) {
   byId("hole").hidden = !frames.some((frame) => frame.skipped);
   byId("slider").max = frames.length - 1;
   byId("follow").hidden = !isLive();
+  byId("how-to-analyse").hidden = Boolean(about.analysis) || isLive();
   if (location.hash && isFirst) index = indexOfTurn(Number(location.hash.replace("#turn=", "")));
   else if (follows && isLive()) index = frames.length - 1;
   show();
+  if (isFirst) offerAnalysis();
+}
+
+/** Shows the analysis where the server makes one: an analysis costs seconds, so only a server for its own machine does. */
+function offerAnalysis() {
+  if (about.analysis && !frames.some(({ latency_ms: late, value, probabilities }) => late ?? value ?? probabilities)) {
+    // A recording of moves alone has nothing for the timeline and the reasons.
+    for (const id of ["timeline", "legend", "reasons"]) byId(id).toggleAttribute("hidden", true);
+  }
+  const shown = { you: about.you, frames, colors: () => colors, turn: () => frames[index].turn, redraw: show };
+  if (about.analysis) startReview(about.analysis, { ...shown, go: (turn) => go(indexOfTurn(turn)) });
 }
 
 const indexOfTurn = (turn) => Math.max(0, frames.findLastIndex((frame) => frame.turn <= turn));
@@ -68,14 +82,20 @@ function showAbout() {
 /** Shows the frame at `index`; if it was `asked` for, those who listen are told, too. */
 function show({ asked = false } = {}) {
   const frame = frames[index];
-  const { move, probabilities } = frame;
-  const thoughts = byId("thoughts").checked && move >= 0 ? { id: frame.you, move, probabilities } : null;
-  drawBoard(byId("board"), frame.board, { colors, thoughts });
+  const line = lineOf(frame);
+  drawBoard(byId("board"), frame.board, { colors, thoughts: byId("thoughts").checked ? thoughtsOn(frame, line) : null, line });
   say(byId("turn"), `Turn ${frame.turn}`);
   put(byId("snakes"), snakeRows(frame, about, colors));
   put(byId("why"), reasons(frame, about, { isLast: isAtEnd() }));
   showControls(frame);
-  if (asked) say(byId("status"), `${describe(frame.board)} ${inShort(frame)}`);
+  showReview(frame, index);
+  if (asked) say(byId("status"), `${describe(frame.board)} ${inShort(frame)} ${reviewInShort(frame)}`);
+}
+
+/** What the snake that is looked at wanted: the one whose best line is drawn, or else the one whose turns these are. */
+function thoughtsOn({ you, move, probabilities }, line) {
+  if (line && line.id !== you) return { id: line.id, move: MOVES.indexOf(line.played), probabilities: null };
+  return move >= 0 ? { id: you, move, probabilities } : null;
 }
 
 function showControls(frame) {
@@ -142,6 +162,9 @@ function onKey(event) {
     "+": () => setSpeed(SPEEDS.indexOf(speed) + 1),
     "-": () => setSpeed(SPEEDS.indexOf(speed) - 1),
     t: toggleThoughts,
+    n: () => jump(1),
+    p: () => jump(-1),
+    b: toggleLine,
   };
   if (!Object.hasOwn(actions, event.key)) return;
   event.preventDefault();

@@ -3,9 +3,8 @@
 import { gamePath } from "./api.js";
 import { el } from "./dom.js";
 import { favourite, isAgainst, wasNotPlayed } from "./frames.js";
-import { cause, MOVES, ms, percent, signed, tame } from "./words.js";
+import { ARROWS, cause, MOVES, ms, percent, signed, tame } from "./words.js";
 
-const ARROWS = ["↑", "↓", "←", "→"];
 const SHOWN_ELSEWHERE = new Set(["values", "fallback"]);
 const MAX_FACT = 300;
 

@@ -1,6 +1,7 @@
 // Numbers, times and strangers' names as they are shown.
 
 export const MOVES = ["up", "down", "left", "right"];
+export const ARROWS = ["↑", "↓", "←", "→"];
 const MAX_NAME = 40;
 
 const CAUSES = {

@@ -63,6 +63,14 @@ def test_positions_of_a_store_are_seen_by_every_living_snake(tmp_path):
         fit([tmp_path / "games.db"], nodes=200, pool=None, tell=lambda done, of: None)
 
 
+def test_files_keep_of_a_bin_what_the_table_says():
+    measured = measure(TRUE, made_positions(200))
+    printed = table(WinProbability(dict.fromkeys(GROUPS, TRUE)), {"2": measured}).splitlines()[2:]
+    rows = [one.row for one in measured.bins]
+    kept = [(str(positions), f"{expected:.1%}", f"{won:.1%}") for positions, expected, won in rows]
+    assert [tuple(line.split()[3:]) for line in printed] == kept
+
+
 def test_the_table_names_all_groups():
     measured = measure(TRUE, made_positions(200))
     text = table(WinProbability(dict.fromkeys(GROUPS, TRUE)), dict.fromkeys(GROUPS, measured))

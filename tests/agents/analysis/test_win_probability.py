@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from agents.analysis.win_probability import GROUPS, Curve, WinProbability, group_of
@@ -50,3 +53,15 @@ def test_other_files_are_refused_in_one_line(tmp_path, text):
 def test_impossible_curves_are_refused(wrong):
     with pytest.raises(ConfigError, match="can't be"):
         Curve(**{**vars(CURVE), **wrong})
+
+
+def test_the_documented_fit_is_that_of_the_shipped_curves():
+    text = (Path(__file__).parents[3] / "docs" / "analysing.md").read_text(encoding="utf-8")
+    shipped, documented = WinProbability.shipped(), {}
+    for part in re.split(r"^(?=(?:duel|[234]): scale )", text, flags=re.MULTILINE)[1:]:
+        rows = re.findall(r"^ +\d+% to +\d+% +(\d+) +([\d.]+)% +([\d.]+)%$", part, re.MULTILINE)
+        documented[part.partition(":")[0]] = [
+            [int(n), *(pytest.approx(float(share) / 100) for share in row)] for n, *row in rows
+        ]
+    assert shipped.training["bins"] == documented
+    assert set(documented) == set(GROUPS)

@@ -1,0 +1,60 @@
+"""The processes that share the work of an analysis."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import pytest
+
+from agents.analysis.parallel import processes, spread
+
+LENDS = """
+import os, time
+from agents.analysis.parallel import processes
+
+if __name__ == "__main__":
+    with processes(2) as pool:
+        print(*{pool.submit(os.getpid).result() for _ in range(20)}, flush=True)
+        time.sleep(60)
+"""
+
+
+def is_alive(pid):
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+def double(number):
+    if number < 0:
+        raise ValueError(number)
+    return 2 * number
+
+
+def test_answers_come_in_order_and_what_is_raised_is_raised_here():
+    told = []
+    with processes(2) as pool:
+        assert spread(pool, double, range(9), lambda *done: told.append(done)) == list(range(0, 18, 2))
+        with pytest.raises(ValueError, match="-1"):
+            spread(pool, double, [1, -1, 2], lambda *_: None)
+        assert spread(pool, double, [4], lambda *_: None) == [8]
+    assert told == [(n, 9) for n in range(10)]
+
+
+def test_nobody_is_left_when_the_process_that_lent_them_is_killed(tmp_path):
+    script = tmp_path / "lends.py"
+    script.write_text(LENDS)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as lender:
+        lent = list(map(int, lender.stdout.readline().split()))
+        assert lent
+        assert all(map(is_alive, lent))
+        lender.kill()
+    until = time.monotonic() + 30
+    while time.monotonic() < until and any(map(is_alive, lent)):
+        time.sleep(0.05)
+    assert not any(map(is_alive, lent))
