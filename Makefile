@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
+PYTHONS := 3.10 3.11 3.12 3.13
 TENSORFLOW := .venv-tensorflow
 CLUSTER := .venv-cluster
 LONG := $(BIN)/python -m pytest -m long
@@ -11,7 +12,7 @@ MACHINES := tests/train/cluster tests/train/sagemaker
 ENGINES := tests/train/engines
 LEGACY := tests/serve/aicrowd/test_legacy.py
 
-.PHONY: play test test-fast checks tests test-long long-training long-others legacy-test test-engines docs notebooks programs clean
+.PHONY: play test test-fast checks tests test-long long-training long-others legacy-test test-engines docs notebooks locks programs clean
 
 play: $(INSTALLED)
 	$(BIN)/procsnake quickstart
@@ -62,6 +63,15 @@ docs: $(INSTALLED)
 
 notebooks: $(INSTALLED)
 	$(BIN)/jupytext --quiet --update --to ipynb notebooks/*.py
+
+# By hand, after each change of setup.py or constraints.txt, with uv on the path: exact versions and their hashes for each Python.
+locks:
+	@command -v uv >/dev/null || { echo "locks: uv is missing: pip install uv" >&2; exit 1; }
+	for version in $(PYTHONS); do \
+	  uv pip compile --quiet --no-annotate --generate-hashes --custom-compile-command "make locks" \
+	    --python-version $$version --python-platform x86_64-manylinux_2_28 --constraint constraints.txt \
+	    --override .ci/locks/without_torch.txt --extra dev setup.py --output-file .ci/locks/python-$$version.txt || exit 1; \
+	done
 
 # What the long tests need beside Python, by the names of Debian's packages.
 programs:

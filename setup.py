@@ -69,7 +69,7 @@ MXNET = [
     "requests>=2.31",
 ]
 NOTEBOOKS = ["jupytext>=1.16", "ipywidgets>=8", "nbclient>=0.10", "ipykernel>=6", "matplotlib>=3.9"]
-DOCS = ["mkdocs-material>=9.5,<10"]
+DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=1,<2", "jupytext>=1.16", "ruff>=0.8"]
 # Procgen and gym3 ask for NumPy 1, too. For Python 3.13 there is procgen-gym, but it asks for a gymnasium that RLlib refuses.
 PROCGEN = [
     'procgen==0.10.7; python_version == "3.10"',

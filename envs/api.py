@@ -44,15 +44,15 @@ class BatchEnv(VectorEnv):
 
     These are the arrays, for R = `num_envs` rows and A actions. They hold after `restart` and after each `advance`:
 
-    ==================== ================= ===================================================================
+    ==================== ================== ===================================================================
     `observations`       space dtype (R, …) what each row sees now; the *next* episode's first after an ending
-    `valid`              bool (R,)         the row is to act now; False while its snake is dead in a running game
-    `action_mask`        bool (R, A)       actions worth taking (at least one per row), or None if the world has none
-    `rewards`            float32 (R,)      for the action just taken; 0 for rows that were not valid
-    `terminated`         bool (R,)         the row's episode ended by the world's rules with that action
-    `truncated`          bool (R,)         it was cut off (turn limit): bootstrap from `final_observations`
-    `final_observations` space dtype (R, …) last observation of the ended episode; defined where terminated | truncated
-    ==================== ================= ===================================================================
+    `valid`              bool (R,)          the row is to act now; False while its snake is dead in a running game
+    `action_mask`        bool (R, A)        actions worth taking (at least one per row), or None if the world has none
+    `rewards`            float32 (R,)       for the action just taken; 0 for rows that were not valid
+    `terminated`         bool (R,)          the row's episode ended by the world's rules with that action
+    `truncated`          bool (R,)          it was cut off (turn limit): bootstrap from `final_observations`
+    `final_observations` space dtype (R, …) last observation of the ended episode; defined where terminated or truncated
+    ==================== ================== ===================================================================
 
     A row that was not valid when `advance` was called has reward 0 and neither flag, whatever action was passed for it.
 

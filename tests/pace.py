@@ -23,6 +23,8 @@ SLOW = (
     "tests/agents/tuning/test_play.py",
     "tests/agents/tuning/test_positions.py",
     "tests/benchmarks/test_yardstick.py",
+    "tests/docs/test_built_site.py",
+    "tests/docs/test_recipes.py::test_an_experiment_takes_the_plane",
     "tests/envs/battlesnake/recording/test_files.py::test_to_test_gives_a_test",
     "tests/envs/battlesnake/recording/test_replayed.py::test_official_games_follow_the_rules_on_every_turn",
     "tests/envs/battlesnake/test_compliance.py::test_a_broken_update_is_named",

@@ -42,6 +42,7 @@ EXPECTED = {
         "trains several times; tests/train/tuning/test_tune.py does so",
         "tests/docs/test_contributing.py runs it",
         "tests/docs/test_your_own_parts.py runs it",
+        "tests/docs/test_recipes.py checks it",
     ],
 }
 """By file, the reasons for which a test may be skipped even where no skip is wanted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from typing import Any
 
 from envs.common.command_line import (
     INTERRUPTED,
+    OUTPUTS,
     Commands,
     Parser,
     add_json,
@@ -35,6 +37,7 @@ examples:
   procsnake train battlesnake-ppo --help-keys         # every key that --set takes, with its default and meaning
   procsnake train battlesnake-ppo                     # three minutes of self-play on 11×11 with four snakes
   procsnake train battlesnake-ppo --minutes 30 --set ppo.learning_rate=3e-4 --set seed=1
+  procsnake train battlesnake-ppo --seeds 5           # seeds 0 to 4, one after the other, then curves and means with intervals
   procsnake train --resume runs/battlesnake-ppo-…     # go on after Ctrl-C or a crash
   procsnake train --resume RUN --set num_env_runners=4    # the same with more processes; nothing else may change
   procsnake train --resume RUN --trust                # go on with a run that another machine made; this executes its code
@@ -56,6 +59,7 @@ Curves, causes of death, speed, configuration and versions in one file that need
 examples:
   procsnake report runs/battlesnake-ppo-…             # write it anew, also while the run goes on
   procsnake report runs/* --metrics win_rate_vs_random --out docs/trainers    # several runs in one frame, seeds as one line
+  procsnake report runs/* --x agent_steps             # by decisions, whatever time they took
 """
 COMPARE_HELP = """\
 The same board, reward and time for the SageMaker starter pack's DQN, DQN on one core and on all, APEX and PPO, one after the
@@ -87,6 +91,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
     parser.add_argument("--help-keys", action="store_true", help="list every key that --set takes, and end")
     parser.add_argument("--minutes", type=float, help="short for --set budget.max_minutes=…")
+    seeds = "train with N seeds, one after the other; called again, it goes on with those that aren't finished"
+    parser.add_argument("--seeds", type=at_least(2), metavar="N", help=seeds)
     add_json(parser)
     parser.add_argument("--runs", default="runs", help="where run folders are made (default: %(default)s)")
     parser.add_argument("--wandb", action="store_true", help="log to Weights & Biases, too")
@@ -127,6 +133,8 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     several = parser.add_argument_group("of several runs")
     several.add_argument("--metrics", help="columns of progress.csv, with commas (default: return, length, win rate)")
+    axes = ("minutes", "agent_steps", "env_steps")
+    several.add_argument("--x", choices=axes, default="minutes", help="what they are drawn along (default: %(default)s)")
     several.add_argument("--out", default=kept_at("curves"), help="where .html and .png are written (default: %(default)s)")
 
 
@@ -152,16 +160,58 @@ def run_train(options: argparse.Namespace) -> int:
         raise ConfigError("--resume goes on with the run's own budget; --minutes is for a new run")
     if options.trust and not options.resume:
         raise ConfigError("--trust is for --resume; an experiment that you name is run as it is")
+    if options.seeds and options.resume:
+        raise ConfigError("--resume goes on with one run; --seeds, called again, goes on with all of its own")
     experiment = None if options.resume else Experiment.load(options.config or options.experiment, overrides)
     if options.help_keys:
         return _tell_keys(experiment, options)
     more = {"wandb": options.wandb, "cluster": options.cluster, "trust": options.trust}
     more["sizes"] = overrides if options.resume else ()
+    if options.seeds:
+        return _train_seeds(experiment, options, more)
     with progress_on_stderr(options):
         result = train_and_tell(experiment, options.runs, options.resume, **more)
     if options.json:
         print_json(asdict(result))
     return 0 if result.finished else INTERRUPTED
+
+
+def _train_seeds(experiment: Any, options: argparse.Namespace, more: dict[str, Any]) -> int:
+    from train.runs.curves import rows_of, usual, write_curves
+
+    out = str(OUTPUTS / f"{experiment.name}-seeds")
+    runs: list[Path] = []
+    with progress_on_stderr(options):
+        for seed in range(experiment.seed, experiment.seed + options.seeds):
+            run = _run_of_seed(experiment.override([f"seed={seed}"]), options, more)
+            if run is None:
+                print(f"{len(runs)} of {options.seeds} seeds are finished; the same command goes on")
+                return INTERRUPTED
+            runs.append(run)
+        make_place_for(out)
+        groups = write_curves(runs, out)
+    heads, ((_, *cells),) = rows_of(groups, usual(groups))
+    reached = dict(zip(heads[1:], cells, strict=True))
+    written = [f"{out}.html", f"{out}.png"]
+    if options.json:
+        print_json({"runs": runs, "reached": reached, "written": written})
+        return 0
+    print("\n".join(f"  {head:<20} {cell}" for head, cell in reached.items()))
+    print(f"(means of the last fifth of the time over seeds, with Student's 95 % intervals)\nwritten: {', '.join(written)}")
+    return 0
+
+
+def _run_of_seed(experiment: Any, options: argparse.Namespace, more: dict[str, Any]) -> Path | None:
+    """The finished run of this experiment that is there, or else a new or continued one; None if it was interrupted."""
+    from train.comparison.trainings import look_for
+
+    done = look_for(Path(options.runs), experiment, finished=True)
+    if done is not None:
+        print(f"seed {experiment.seed}: using the run that is there: {done}")
+        return done
+    begun = look_for(Path(options.runs), experiment, finished=False)
+    result = train_and_tell(None if begun else experiment, options.runs, begun, seed=experiment.seed, **more)
+    return result.path if result.finished else None
 
 
 def _list_experiments(options: argparse.Namespace) -> int:
@@ -189,11 +239,17 @@ def _tell_keys(experiment: Any, options: argparse.Namespace) -> int:
     return 0
 
 
-def train_and_tell(experiment: Any, runs: str, resume: str | None, **options: Any) -> Any:
-    """Train or resume, then say where run, policy and report lie. `options` are those of `train`. Returns the `RunResult`."""
+def train_and_tell(
+    experiment: Any, runs: str, resume: str | os.PathLike[str] | None, *, seed: int | None = None, **options: Any
+) -> Any:
+    """Train or resume, then say where run, policy and report lie. `options` are those of `train`. Returns the `RunResult`.
+
+    `seed` is that of this run, if the command trains several.
+    """
     from train.run import train
 
-    result = train(experiment, runs_dir=runs, resume=resume, command=_without_places(sys.argv[1:]), **options)
+    command = _without_places(sys.argv[1:]) + ("" if seed is None else f" --set seed={seed}")
+    result = train(experiment, runs_dir=runs, resume=resume, command=command, **options)
     if result.finished:
         print(f"run: {result.path}\npolicy: {result.bundle}\nreport: {result.path / 'report.html'}")
     return result
@@ -202,7 +258,7 @@ def train_and_tell(experiment: Any, runs: str, resume: str | None, **options: An
 def _without_places(words: Sequence[str]) -> str:
     """A command as a policy's card notes it: without what holds on this machine only, as where its runs lie."""
     places = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    for option in ("--runs", "--cluster"):
+    for option in ("--runs", "--cluster", "--seeds"):
         places.add_argument(option)
     places.add_argument("--wandb", action="store_true")
     _, kept = places.parse_known_args(words)
@@ -245,7 +301,7 @@ def _write_curves(options: argparse.Namespace) -> list[Path]:
     from train.runs.curves import write_curves
 
     make_place_for(options.out)
-    write_curves(options.run_folders, options.out, options.metrics.split(",") if options.metrics else ())
+    write_curves(options.run_folders, options.out, options.metrics.split(",") if options.metrics else (), by=options.x)
     return [Path(f"{options.out}.html"), Path(f"{options.out}.png")]
 
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 ROOT = Path(__file__).parents[2]
@@ -24,11 +25,16 @@ BUILD = ["setuptools"]
 """The packages that build procsnake itself."""
 
 
-def wanted() -> list[str]:
-    """Return the requirements of `procsnake[serve,postgres]`."""
+def said_by_setup() -> dict[str, Any]:
+    """Return what setup.py says of the project, by setuptools' own keywords."""
     with mock.patch("setuptools.setup") as told:
         exec(compile((ROOT / "setup.py").read_text(), "setup.py", "exec"), {"__file__": str(ROOT / "setup.py")})
-    about = told.call_args.kwargs
+    return dict(told.call_args.kwargs)
+
+
+def wanted() -> list[str]:
+    """Return the requirements of `procsnake[serve,postgres]`."""
+    about = said_by_setup()
     return [*about["install_requires"], *about["extras_require"]["serve"], *about["extras_require"]["postgres"], *BUILD]
 
 

@@ -154,4 +154,6 @@ def test_it_would_train(command):
         pytest.skip("tests/docs/test_contributing.py runs it")
     if "env.options.rewards=my_rewards:hunter" in options.set or "algorithm=one_step" in options.set:
         pytest.skip("tests/docs/test_your_own_parts.py runs it")
+    if "env.options.observation=my_planes:WithWall" in options.set:
+        pytest.skip("tests/docs/test_recipes.py checks it")
     check(Experiment.load(options.experiment, [*options.set, *(["budget.max_minutes=1"] if options.minutes else [])]))

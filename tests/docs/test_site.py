@@ -1,11 +1,8 @@
-"""The site builds strictly: every page is in the navigation, every link and anchor leads somewhere."""
+"""What the pages say of files is true, and nothing in them is left to fill in."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,14 +11,6 @@ REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 ELSEWHERE = {"train/a2c.py", "tests/train/test_a2c.py", "envs/procsnake_env.py", "envs/procgen_env_wrapper.py"}
 """Files of the recipes and of AIcrowd's entries."""
-
-
-def test_builds_strictly(tmp_path):
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    built = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
-    assert "A game: a snake" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

@@ -13,7 +13,9 @@ import yaml
 from tests.command_line import run
 from tests.train.experiments import toy
 from train.commands import _without_places
+from train.comparison.statistics import mean, reached
 from train.run import RunResult, train
+from train.runs.history import read_columns
 from train.tuning.tune import Trial, TuneResult
 
 
@@ -108,3 +110,45 @@ def test_a_search_prints_its_table_and_how_to_go_on(one_ray, capsys, tmp_path, e
 )
 def test_a_card_notes_the_command_without_the_machines_paths(words, noted):
     assert _without_places(words) == noted
+
+
+def test_several_seeds_are_trained_once_each_and_told_together(one_ray, capsys, monkeypatch, experiment, tmp_path):
+    words = ["train", "--config", experiment, "--runs", str(tmp_path / "runs"), "--seeds", "2", "--json"]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["procsnake", *words])
+
+    def interrupted(chosen, **options):
+        """Ctrl-C in the first iteration of the second seed."""
+        return train(chosen, **options, on_iteration=lambda row: chosen.seed == 1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("train.run.train", interrupted)
+        code, out, err = run(capsys, *words)
+    assert (code, out) == (130, "")
+    assert "1 of 2 seeds are finished; the same command goes on" in err
+    first, second = sorted((tmp_path / "runs").iterdir())
+    assert not (second / "bundle").exists()
+
+    code, out, err = run(capsys, *words)
+    told = json.loads(out)
+    assert (code, told["runs"]) == (0, [str(first), str(second)])
+    assert f"seed 0: using the run that is there: {first}" in err
+    assert sorted((tmp_path / "runs").iterdir()) == [first, second]
+    assert [yaml.safe_load((path / "config.yaml").read_text())["seed"] for path in (first, second)] == [0, 1]
+    commands = [json.loads((path / "bundle" / "card.json").read_text())["command"] for path in (first, second)]
+    assert commands == [f"procsnake train --config experiment.yaml --json --set seed={seed}" for seed in (0, 1)]
+    assert told["reached"]["seeds"] == "2"
+    assert all((tmp_path / name).is_file() for name in told["written"])
+    ends = [reached(columns, "episode_return_mean", both_had(first, second)) for columns in map(read_columns, (first, second))]
+    assert told["reached"]["episode_return_mean"] == mean(ends).text()
+
+
+def both_had(*runs):
+    return min(read_columns(path)["minutes"][-1] for path in runs)
+
+
+def test_seeds_are_for_new_runs(capsys):
+    code, _, error = run(capsys, "train", "--resume", "runs/x", "--seeds", "3")
+    assert code == 2
+    assert "--seeds, called again, goes on with all of its own" in error
+    assert run(capsys, "train", "battlesnake-ppo", "--seeds", "1")[0] == 2

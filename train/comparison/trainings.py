@@ -51,7 +51,7 @@ def train_all(trainings: Sequence[Training], folder: Path, *, jobs: int = 1, say
         while waiting or running:
             while waiting and len(running) < jobs:
                 number = waiting.pop(0)
-                if done := _look_for(folder, trainings[number].experiment, finished=True):
+                if done := look_for(folder / "runs", trainings[number].experiment, finished=True):
                     say(f"{trainings[number].title}: finished before, {done}")
                     finished[number] = done
                 else:
@@ -73,7 +73,7 @@ def train_all(trainings: Sequence[Training], folder: Path, *, jobs: int = 1, say
 
 def is_finished(folder: Path, experiment: Experiment) -> bool:
     """Whether `train_all` has nothing left to do for an experiment in this folder."""
-    return _look_for(folder, experiment, finished=True) is not None
+    return look_for(folder / "runs", experiment, finished=True) is not None
 
 
 def _begin(training: Training, folder: Path, say: Say) -> subprocess.Popen[bytes]:
@@ -82,7 +82,7 @@ def _begin(training: Training, folder: Path, say: Say) -> subprocess.Popen[bytes
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / f"{training.file_name}.yaml"
         write_whole(config, yaml.safe_dump(experiment.to_dict(), sort_keys=False))
-    begun = _look_for(folder, experiment, finished=False)
+    begun = look_for(folder / "runs", experiment, finished=False)
     what = ["--resume", str(begun)] if begun else ["--config", str(config), "--runs", str(folder / "runs")]
     say(f"{training.title}: {'going on with ' + str(begun) if begun else 'training'} …")
     with _log_of(training, folder).open("ab") as log:
@@ -98,7 +98,7 @@ def _begin(training: Training, folder: Path, say: Say) -> subprocess.Popen[bytes
 
 
 def _end(training: Training, folder: Path, code: int) -> Path:
-    done = _look_for(folder, training.experiment, finished=True)
+    done = look_for(folder / "runs", training.experiment, finished=True)
     if code or not done:
         raise RunError(
             f"{training.title} ended with exit code {code}; read {_log_of(training, folder)}. The same command goes on with "
@@ -123,8 +123,9 @@ def _how_far(training: Training, folder: Path) -> str:
     )
 
 
-def _look_for(folder: Path, experiment: Experiment, *, finished: bool) -> Path | None:
-    found = find_runs(folder / "runs", experiment)
+def look_for(runs: Path, experiment: Experiment, *, finished: bool) -> Path | None:
+    """Return the newest run of exactly this experiment in the folder `runs` that has ended, or else that can be continued."""
+    found = find_runs(runs, experiment)
     kept = [run for run in found if (run / BUNDLE / "card.json").is_file() == finished]
     return next((run for run in reversed(kept) if finished or any((run / "checkpoints").glob("[0-9]*"))), None)
 

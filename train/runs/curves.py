@@ -22,6 +22,8 @@ from train.runs.history import Columns, read_columns, read_config
 
 USUAL = ("episode_return_mean", "episode_len_mean", "win_rate")
 """The columns that are shown by default, as far as the runs have them."""
+AXES = {"minutes": "minutes of training", "agent_steps": "decisions", "env_steps": "steps of the world"}
+"""What curves can be drawn along, columns of progress.csv, and their labels."""
 UNITS = {"episode_return_mean": "return of an episode", "episode_len_mean": "steps per episode"}
 _SHARES = "win_rate"
 """Beginning of the columns that are shares."""
@@ -41,19 +43,23 @@ class SeedGroup:
 
 
 def write_curves(
-    runs: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str], metrics: Sequence[str] = ()
+    runs: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    metrics: Sequence[str] = (),
+    *,
+    by: str = "minutes",
 ) -> list[SeedGroup]:
-    """Write the runs' curves of `metrics` over minutes as `out`.html and `out`.png. Returns the groups of runs.
+    """Write the runs' curves of `metrics` as `out`.html and `out`.png, along one of `AXES`. Returns the groups of runs.
 
     `metrics` are columns of progress.csv; the default is `USUAL`. Raises `RunError` if one is no run or has no iteration yet,
     and `UnknownNameError` for a metric that none of them has.
     """
     groups, target = _groups([Path(run) for run in runs]), Path(out)
-    known = {name for group in groups for columns in group.histories for name in columns}
+    known = _known(groups)
     for name in metrics:
         if name not in known:
             raise UnknownNameError("metric", name, sorted(known))
-    charts = [_chart(groups, name) for name in metrics or [name for name in USUAL if name in known]]
+    charts = [_chart(groups, name, by) for name in metrics or usual(groups)]
     with disk_errors(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target.with_name(f"{target.name}.html"), _page(groups, charts))
@@ -61,11 +67,20 @@ def write_curves(
     return groups
 
 
-def _chart(groups: Sequence[SeedGroup], metric: str) -> Chart:
-    lines = [mean_line(group.name, group.histories, metric) for group in groups]
+def usual(groups: Sequence[SeedGroup]) -> list[str]:
+    """Return those of `USUAL` that any of the runs has."""
+    return [name for name in USUAL if name in _known(groups)]
+
+
+def _known(groups: Sequence[SeedGroup]) -> set[str]:
+    return {name for group in groups for columns in group.histories for name in columns}
+
+
+def _chart(groups: Sequence[SeedGroup], metric: str, by: str) -> Chart:
+    lines = [mean_line(group.name, group.histories, metric, by=by) for group in groups]
     unit = UNITS.get(metric, "share of games" if metric.startswith(_SHARES) else metric)
     shares = metric.startswith(_SHARES)
-    return Chart(title=metric, x_label="minutes of training", y_label=unit, lines=lines, from_zero=True, shares=shares)
+    return Chart(title=metric, x_label=AXES[by], y_label=unit, lines=lines, from_zero=True, shares=shares)
 
 
 def rows_of(groups: Sequence[SeedGroup], metrics: Sequence[str]) -> tuple[list[str], list[list[str]]]:

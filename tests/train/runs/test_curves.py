@@ -58,6 +58,16 @@ def test_shares_are_said_to_be_shares_and_each_axis_has_a_name(runs, tmp_path):
     assert (lengths["shares"], lengths["y_label"]) == (False, "steps per episode")
 
 
+@pytest.mark.parametrize(("x", "label", "end"), [("minutes", "minutes of training", 0.5), ("agent_steps", "decisions", 3000.0)])
+def test_curves_are_drawn_along_what_is_asked_for(runs, tmp_path, monkeypatch, x, label, end):
+    monkeypatch.chdir(tmp_path)
+    assert procsnake.main(["report", *map(str, runs[:3]), "--metrics", "episode_len_mean", "--x", x]) == 0
+    (chart,) = Page((tmp_path / "outputs" / "curves.html").read_text()).charts.values()
+    assert chart["x_label"] == label
+    (line,) = chart["lines"]
+    assert line["x"][-1] == pytest.approx(end)
+
+
 def test_the_usual_metrics_are_those_that_the_runs_have(runs, tmp_path):
     write_curves(runs, tmp_path / "beside")
     captions = Page((tmp_path / "beside.html").read_text()).text

@@ -1,0 +1,35 @@
+"""MkDocs calls this: a page for each notebook, made of its `py:percent` script, and so without what its cells print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jupytext
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import Files
+from page_text import add_page
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+NOTE = """\
+!!! note
+    This page is the notebook `notebooks/{name}.ipynb` as text, without what its cells print. To run it, open it in
+    Jupyter in a clone of the repository: `pip install jupyterlab`, then `jupyter lab notebooks/{name}.ipynb`.
+"""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages, as `notebooks/NAME.md`."""
+    for script in sorted(NOTEBOOKS.glob("*.py")):
+        add_page(files, config, f"notebooks/{script.stem}.md", page(script))
+    return files
+
+
+def page(script: Path) -> str:
+    """Return the Markdown of a notebook, which begins with its title."""
+    first, *rest = jupytext.read(script, fmt="py:percent").cells
+    title, _, more = first.source.partition("\n")
+    return "\n\n".join([title, NOTE.format(name=script.stem), more.strip(), *map(_shown, rest)])
+
+
+def _shown(cell: dict[str, str]) -> str:
+    return cell["source"] if cell["cell_type"] == "markdown" else f"```python\n{cell['source']}\n```"

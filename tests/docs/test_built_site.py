@@ -1,0 +1,202 @@
+"""The site as readers get it: it builds strictly, every link leads somewhere, the reference is complete, a phone shows it."""
+
+from __future__ import annotations
+
+import functools
+import html
+import http.server
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import pytest
+
+import procsnake
+from tests.browser import page_of
+from train.config import list_experiments
+
+REPOSITORY = Path(__file__).parents[2]
+BASE = "http://site/"
+DARK, LIGHT, PHONE = (1280, "dark"), (1280, "light"), (390, "light")
+WORLDS = ("envs", "envs.battlesnake", "envs.battlesnake.recording", "envs.procgen")
+PUBLIC = (*WORLDS, "agents", "agents.bundle", "agents.evaluation")
+"""Packages whose `__all__` says what others may use."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the built site."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+@dataclass
+class Page(HTMLParser):
+    """The places of an HTML page that a link can name, its links, and its text."""
+
+    places: set[str] = field(default_factory=set)
+    links: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = dict(attributes)
+        self.places |= {given[name] or "" for name in ("id", "name") if name in given}
+        self.links += [given[name] or "" for name in ("href", "src") if name in given]
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    """All pages, by their address on the site."""
+    found = {}
+    for path in sorted(site.rglob("*.html")):
+        found[address(site, path)] = page = Page()
+        page.feed(path.read_text(encoding="utf-8"))
+    return found
+
+
+def address(site: Path, path: Path) -> str:
+    return urljoin(BASE, path.relative_to(site).as_posix().removesuffix("index.html"))
+
+
+def text_of(site: Path, name: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", "", (site / name / "index.html").read_text(encoding="utf-8")))
+
+
+def test_the_start_shows_a_game(site):
+    assert "A game: a snake" in (site / "index.html").read_text(encoding="utf-8")
+
+
+def test_every_link_leads_somewhere(site, pages):
+    dead = []
+    for here, page in pages.items():
+        for link in page.links:
+            target, place = urldefrag(urljoin(here, link))
+            if urlsplit(target).netloc != "site":
+                continue
+            there = pages.get(target)
+            if there is None and not (site / unquote(urlsplit(target).path).lstrip("/")).is_file():
+                dead.append(f"{here}: {link}")
+            elif there is not None and place and unquote(place) not in there.places:
+                dead.append(f"{here}: {link}: there is no such place")
+    assert dead == []
+    assert sum(len(page.links) for page in pages.values()) > 1000
+
+
+def test_every_option_that_help_tells_of_is_told(site, capsys):
+    told = text_of(site, "commands")
+    for typed in ("train", "tune", "tune alphabeta", "launch", "launch --on slurm", "arena fetch", "serve"):
+        with pytest.raises(SystemExit):
+            procsnake.main([*typed.split(), "--help"])
+        options = set(re.findall(r"^  (?:-h, )?(--[\w-]+)", capsys.readouterr().out, re.MULTILINE)) - {"--help"}
+        section = told.split(f"\nprocsnake {typed}¶")[1].partition("¶")[0]
+        assert len(options) > 2
+        assert [option for option in options if option not in section] == [], typed
+
+
+def test_every_command_is_told_with_its_examples(site, capsys):
+    told = text_of(site, "commands")
+    with pytest.raises(SystemExit):
+        procsnake.main(["--help"])
+    commands = re.findall(r"^    ([a-z-]+)(?:  |$)", capsys.readouterr().out, re.MULTILINE)
+    assert len(commands) > 20
+    for command in commands:
+        section = told.split(f"\nprocsnake {command}¶")[1].partition("¶")[0]
+        assert "Examples" in section, command
+        assert len(re.findall(r"^procsnake [a-z-]+ ?.*$", section, re.MULTILINE)) > 1, command
+
+
+def test_every_key_is_told_with_its_default(site, capsys):
+    told = text_of(site, "settings")
+    for name in list_experiments():
+        assert procsnake.main(["train", name, "--help-keys", "--json"]) == 0
+        for key in json.loads(capsys.readouterr().out):
+            # Worlds and networks have options of the same name, with defaults of their own.
+            rows = dict(re.findall(rf"^{re.escape(key['key'])}\n(.*)\n(.+)$", told, re.MULTILINE))
+            assert ("required" if key["default"] == "required" else json.dumps(key["default"], ensure_ascii=False)) in rows
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_every_public_name_is_in_the_api(package, pages):
+    places = set().union(*(page.places for address, page in pages.items() if "/api/" in address))
+    module = importlib.import_module(package)
+    undocumented = {"NOBODY", "EXTRAS", "UNKNOWN_CAUSE", "GAMES", "ProcsnakeError", "Agent", "Decision", "BundleError", "Card"}
+    missing = [name for name in module.__all__ if f"{package}.{name}" not in places and name not in undocumented]
+    assert missing == []
+
+
+def test_tables_in_docstrings_are_tables(site):
+    """They are drawn with rows of = in the source."""
+    worlds = (site / "api" / "worlds" / "index.html").read_text(encoding="utf-8")
+    assert re.search(r"<td><code>final_observations</code></td>\s*<td>space dtype \(R, …\)</td>", worlds)
+    assert re.search(r"<th><code>kind</code></th>\s*<th>meaning</th>", worlds)
+    assert "====" not in worlds
+
+
+def test_it_says_nothing_of_the_machine_that_built_it(site):
+    for path in site.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert str(REPOSITORY) not in text, path
+        assert sys.prefix not in text, path
+
+
+@pytest.fixture(scope="module")
+def url(site) -> Iterator[str]:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "scheme"), [LIGHT, DARK, PHONE], ids=["light", "dark", "phone"])
+def test_no_page_is_wider_than_the_screen_nor_pale(chromium, url, pages, width, scheme):
+    """Nor does a script of any page fail (`page_of`). Tables and code that are wider scroll by themselves."""
+    shown = {"width": width, "height": 844}
+    with page_of(chromium, viewport=shown, color_scheme=scheme) as browser:
+        for address in pages:
+            if width > 390 and "api/" not in address and address != BASE:
+                continue  # one page of hand-written text, and what is generated
+            browser.goto(urljoin(url, address.removeprefix(BASE)), wait_until="domcontentloaded")
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width, address
+            assert browser.locator("h1").first.is_visible(), address
+            text, ground = browser.evaluate(COLORS)
+            assert (light(text) > light(ground)) == (scheme == "dark"), address
+            assert contrast(text, ground) >= 4.5, address
+
+
+COLORS = """() => {
+    const style = name => getComputedStyle(document.querySelector(name));
+    return [style(".md-typeset").color, style("body").backgroundColor];
+}"""
+
+
+def light(color: str) -> float:
+    """Relative luminance of an sRGB colour, 0..1 (WCAG 2.2)."""
+    parts = [float(part) / 255 for part in re.findall(r"[\d.]+", color)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG's ratio, 1..21; text should have 4.5."""
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)
