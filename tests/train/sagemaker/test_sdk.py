@@ -1,0 +1,240 @@
+"""What AWS's SDK sends for our jobs, against the recorded requests. Needs `pip install 'procsnake[sagemaker]'`; `make test-long` does.
+
+The code of docs/sagemaker.md is run, too.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import json
+import os
+import re
+import tarfile
+import textwrap
+from importlib.util import find_spec
+from pathlib import Path
+
+import botocore.client
+import pytest
+
+if find_spec("sagemaker") is None:
+    pytest.skip("the extra [sagemaker] is not installed", allow_module_level=True)
+
+import boto3
+import moto
+
+from agents.bundle import BundleError
+from envs.common.errors import ConfigError
+from tests.agents.bundles import make_bundle
+from tests.train.sagemaker.specs import JOBS, SINGLE, job
+from train.sagemaker import sdk
+from train.sagemaker.account import AWSError
+from train.sagemaker.job import requests
+from train.sagemaker.request_rules import RequestError
+
+# The SDK's own, and those of what it brings.
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]
+
+ROOT = Path(__file__).parents[3]
+GOLDEN = Path(__file__).parent / "golden"
+PAGE = (ROOT / "docs" / "sagemaker.md").read_text(encoding="utf-8")
+TITLED = re.compile(r'^```python title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+FILES = {title: textwrap.dedent(text) for title, text in TITLED.findall(PAGE)}
+REGION, BUCKET = "eu-west-1", "procsnake-bucket"
+ROLE = "arn:aws:iam::123456789012:role/procsnake-TrainingRole"
+SECURE = {
+    "environment": {"PROCSNAKE_JOIN_SECONDS": "60"}, "encrypt": True, "isolate": True, "retries": 3,
+    "kms_key": "arn:aws:kms:eu-west-1:123456789012:key/1", "tags": {"team": "snakes"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Every call of AWS that the test makes, as (operation, arguments), in an account with our bucket; no region is set."""
+    for name in [name for name in os.environ if name.startswith(("AWS_", "SAGEMAKER_", "PROCSNAKE_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    made, call = [], botocore.client.BaseClient._make_api_call
+
+    def recorded(self, operation, arguments):
+        made.append((operation, arguments))
+        answer = call(self, operation, arguments)
+        if operation == "DescribeModel" and not answer.get("VpcConfig"):
+            answer.pop("VpcConfig", None)  # AWS leaves it out, where moto answers with an empty one
+        return answer
+
+    with moto.mock_aws():
+        s3 = boto3.client("s3", REGION)
+        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+        monkeypatch.setattr(botocore.client.BaseClient, "_make_api_call", recorded)
+        yield made
+
+
+def sent(calls, operation):
+    return [arguments for name, arguments in calls if name == operation]
+
+
+def recorded(kind):
+    return json.loads((GOLDEN / f"{kind}.json").read_text())
+
+
+def test_the_environment_has_what_its_constraints_say():
+    pins = dict(line.split("==") for line in (ROOT / "constraints-sagemaker.txt").read_text().splitlines() if line[0] != "#")
+    assert {name: importlib.metadata.version(name) for name in pins} == pins
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_a_trainer_sends_our_request_field_by_field(calls, kind):
+    for trainer in sdk.trainers(JOBS[kind]):
+        trainer.train(wait=False, logs=False)
+    created = sent(calls, "CreateTrainingJob")
+    for request, ours in zip(created, recorded(kind), strict=True):
+        # The SDK's names end in the second; and it says what SageMaker does anyway.
+        stamped = request.pop("TrainingJobName")
+        assert re.fullmatch(rf"{ours.pop('TrainingJobName')}-\d+", stamped)
+        assert request["OutputDataConfig"].pop("CompressionType") == "GZIP"
+        assert request == ours
+    # No bucket was made, no role was asked about, nobody was told.
+    assert {operation for operation, _ in calls} == {"CreateTrainingJob", "DescribeTrainingJob"}
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_exact_names_are_kept_where_they_are_asked_for(calls, kind):
+    created = sdk.create_jobs(JOBS[kind])
+    assert sent(calls, "CreateTrainingJob") == recorded(kind)
+    assert [one.training_job_name for one in created] == [one["TrainingJobName"] for one in recorded(kind)]
+    assert {operation for operation, _ in calls} == {"CreateTrainingJob", "DescribeTrainingJob"}
+
+
+def test_what_protects_a_job_is_sent_too(calls):
+    (ours,) = requests(job(SINGLE, **SECURE))
+    (trainer,) = sdk.trainers(job(SINGLE, **SECURE))
+    trainer.train(wait=False, logs=False)
+    (request,) = sent(calls, "CreateTrainingJob")
+    changed = {key for key in request | ours if request.get(key) != ours.get(key)}
+    assert changed == {"TrainingJobName", "OutputDataConfig"}
+    assert request["OutputDataConfig"] == {**ours["OutputDataConfig"], "CompressionType": "GZIP"}
+
+
+def test_our_refusals_come_first_and_the_environment_stays_what_it_was(calls):
+    before = dict(os.environ)
+    for ask in (sdk.trainers, sdk.create_jobs):
+        with pytest.raises(RequestError, match="MaxRuntimeInSeconds"):
+            ask(job(SINGLE, max_seconds=0))
+    sdk.trainers(JOBS["single"])
+    assert (dict(os.environ), calls) == (before, [])
+
+
+def test_of_two_jobs_that_cannot_both_be_had_none_runs(calls, monkeypatch):
+    second = recorded("two-jobs")[1]["TrainingJobName"]
+    boto3.client("sagemaker", REGION).create_training_job(**recorded("two-jobs")[1])
+    stopped = []
+    monkeypatch.setattr("sagemaker.core.resources.TrainingJob.stop", lambda self: stopped.append(self.training_job_name))
+    with pytest.raises(AWSError, match=f"creating {second}: ResourceInUse"):
+        sdk.create_jobs(JOBS["two-jobs"])
+    assert stopped == [recorded("two-jobs")[0]["TrainingJobName"]]
+
+
+ENDPOINT = {"name": "snake", "image": "123456789012.dkr.ecr.eu-west-1.amazonaws.com/snake:1", "role": ROLE, "bucket": BUCKET}
+
+
+def test_a_bundle_becomes_an_endpoint_of_our_image(calls, tmp_path):
+    bundle = make_bundle(tmp_path / "bundle")
+    endpoint = sdk.deploy(bundle, **ENDPOINT, region=REGION, wait=False)
+    assert endpoint.endpoint_name == "snake"
+    key = "procsnake/endpoints/snake/model.tar.gz"
+    (model,) = sent(calls, "CreateModel")
+    assert model["ExecutionRoleArn"] == ROLE
+    container = model["PrimaryContainer"]
+    assert {name: value for name, value in container.items() if value} == {
+        "Image": ENDPOINT["image"], "ModelDataUrl": f"s3://{BUCKET}/{key}"
+    }  # fmt: skip
+    (config,) = sent(calls, "CreateEndpointConfig")
+    (variant,) = config["ProductionVariants"]
+    assert {variant[name] for name in ("ModelName", "InstanceType", "InitialInstanceCount")} == {"snake", "ml.c6i.large", 1}
+    (created,) = sent(calls, "CreateEndpoint")
+    assert (created["EndpointName"], created["EndpointConfigName"]) == ("snake", config["EndpointConfigName"])
+    # The container unpacks the bundle's files at the top of its folder.
+    stored = boto3.client("s3", REGION).get_object(Bucket=BUCKET, Key=key)["Body"].read()
+    with tarfile.open(fileobj=io.BytesIO(stored)) as tar:
+        unpacked = {member.name: tar.extractfile(member).read() for member in tar}
+    assert unpacked == {path.name: path.read_bytes() for path in bundle.iterdir()}
+    assert not {operation for operation, _ in calls} & {"CreateBucket", "SimulatePrincipalPolicy", "GetRole"}
+
+
+def test_what_is_no_bundle_is_refused_before_anything_is_sent(calls, tmp_path):
+    with pytest.raises(BundleError, match="no policy bundle"):
+        sdk.deploy(tmp_path / "nothing", **ENDPOINT, region=REGION)
+    with pytest.raises(ConfigError, match="is a zip"):
+        sdk.deploy(make_bundle(tmp_path / "bundle.zip"), **ENDPOINT, region=REGION)
+    assert calls == []
+
+
+@pytest.fixture
+def page(calls, monkeypatch):
+    """Runs code of the page by its titles, for a reader who has a stack and a region; returns what it defines."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    stack = {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "of-the-stack"}}},
+        "Outputs": {
+            "Bucket": {"Value": {"Ref": "Bucket"}}, "TrainingRole": {"Value": ROLE},
+            "Image": {"Value": "123456789012.dkr.ecr.eu-west-1.amazonaws.com/procsnake-training:latest"},
+        },
+    }  # fmt: skip
+    boto3.client("cloudformation", REGION).create_stack(StackName="procsnake", TemplateBody=json.dumps(stack))
+    calls.clear()
+
+    def run(*titles):
+        names = {}
+        for title in titles:
+            exec(compile(FILES[title], title, "exec"), names)
+        return names
+
+    return run
+
+
+def test_the_pages_trainer_trains_what_the_page_uploads(page, calls):
+    ours = page("job.py", "trainer.py")["job"]
+    (request,) = sent(calls, "CreateTrainingJob")
+    (expected,) = requests(ours)
+    changed = {key for key in request | expected if request.get(key) != expected.get(key)}
+    assert changed == {"TrainingJobName", "OutputDataConfig"}
+    keys = {arguments["Key"] for arguments in sent(calls, "PutObject")}
+    assert keys == {f"{ours.key}/code/source.tar.gz", f"{ours.key}/token/token"}
+    assert not {operation for operation, _ in calls} & {"CreateBucket", "SimulatePrincipalPolicy", "GetRole"}
+
+
+def test_the_pages_tuner_searches_without_shared_checkpoints(page, calls):
+    ours = page("job.py", "tuner.py")["job"]
+    (request,) = sent(calls, "CreateHyperParameterTuningJob")
+    (expected,), definition = requests(ours), request["TrainingJobDefinition"]
+    assert "CheckpointConfig" not in definition
+    assert definition["StaticHyperParameters"] == expected["HyperParameters"]
+    assert definition["AlgorithmSpecification"] == expected["AlgorithmSpecification"]
+    for same in ("RoleArn", "InputDataConfig", "StoppingCondition", "ResourceConfig"):
+        assert definition[same] == expected[same]
+    objective = request["HyperParameterTuningJobConfig"]["HyperParameterTuningJobObjective"]
+    assert objective == {"Type": "Maximize", "MetricName": "episode_return_mean"}
+    assert objective["MetricName"] in {one["Name"] for one in definition["AlgorithmSpecification"]["MetricDefinitions"]}
+
+
+def test_the_pages_pipeline_keeps_executions_apart(page, calls):
+    ours = page("job.py", "pipeline.py")["job"]
+    (request,) = sent(calls, "CreatePipeline")
+    (step,) = json.loads(request["PipelineDefinition"])["Steps"]
+    arguments, (expected,) = step["Arguments"], requests(ours)
+    changed = {key for key in arguments | expected if arguments.get(key) != expected.get(key)}
+    assert changed == {"TrainingJobName", "OutputDataConfig", "CheckpointConfig"}
+    place = {"Std:Join": {"On": "/", "Values": [f"{ours.place}/checkpoints", {"Get": "Execution.PipelineExecutionId"}]}}
+    assert arguments["CheckpointConfig"] == {"S3Uri": place, "LocalPath": "/opt/ml/checkpoints"}
+
+
+def test_the_pages_endpoint_is_deployed(page, calls, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_bundle(tmp_path / "runs" / "my-run" / "bundle")
+    page("job.py", "endpoint.py")
+    assert len(sent(calls, "CreateEndpoint")) == 1
