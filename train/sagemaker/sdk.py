@@ -1,7 +1,7 @@
 """The same jobs by version 3 of AWS's SageMaker Python SDK, for those who script with it (extra [sagemaker]).
 
-What the SDK would choose by itself doesn't fit our stack: a bucket of its own that it creates, a role that it simulates, an hour's
-limit, no metrics. So everything is given to it explicitly. The command line does without the SDK.
+What the SDK would choose by itself doesn't fit our stack: a bucket that it creates, a role that it simulates, an hour's limit,
+no metrics. So everything is given to it explicitly. The command line does without the SDK.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def session(region: str, bucket: str, *, for_pipeline: bool = False) -> Any:
 
 
 def trainers(job: Job, sdk_session: Any = None) -> list[ModelTrainer]:
-    """Return a `ModelTrainer` for each request of the job: one, or two for two jobs. `train()` creates what `requests` describes.
+    """Return a `ModelTrainer` for each request of the job: one, or two for two jobs. `train()` sends what `requests` describes.
 
     Source and token must have been uploaded (`train.sagemaker.jobs.upload`). The SDK appends the present second to the jobs'
     names; `create_jobs` keeps them. Raises `RequestError` for what SageMaker would refuse, and `MissingDependencyError`.
@@ -85,7 +85,7 @@ def deploy(
     bundle: str | os.PathLike[str], *, name: str, image: str, role: str, bucket: str, region: str,
     instance: str = "ml.c6i.large", prefix: str = "procsnake", wait: bool = True,
 ) -> Endpoint:  # fmt: skip
-    """Make an endpoint `name` that serves a bundle, in the server's image (docs/deploying.md). It costs money until it is deleted.
+    """Make an endpoint `name` that serves a bundle, in the server's image (docs/deploying.md). It costs money until it is gone.
 
     The bundle is uploaded to s3://bucket/prefix/endpoints/name/. `role` must be allowed to read it and to pull `image`. Raises
     `BundleError` for a damaged bundle, `ConfigError` for one in a zip, `AWSError` and `MissingDependencyError`.
@@ -111,7 +111,7 @@ def deploy(
 
 
 def _packed(bundle: str | os.PathLike[str]) -> bytes:
-    folder: Path = bundles.load(bundle).source
+    folder: Path = bundles.load(bundle).path
     if not folder.is_dir():
         raise ConfigError(f"{folder} is a zip; give the folder of a bundle, or a run: SageMaker unpacks {_MODEL} alone")
     names = [one for one in bundles.MAX_FILE_BYTES if (folder / one).is_file()]
@@ -169,15 +169,13 @@ _USERS_KEYS = ("HyperParameters", "Environment")
 def _sdk(region: str) -> Iterator[None]:
     """The environment that the SDK needs, for as long as it is called, and our error if the SDK isn't there.
 
-    It makes a client in no region when its module on serving is imported (1.27.0), and asks IAM for rights over all buckets, which a
+    sagemaker.serve 1.27.0 needs a region as soon as it is imported. And the SDK asks IAM for rights over all buckets, which a
     role that may use one bucket doesn't have.
     """
     settings = {"AWS_DEFAULT_REGION": region, "SAGEMAKER_VALIDATE_ROLE": "false"}
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
     try:
-        import sagemaker.core
-
         yield
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("sagemaker"):

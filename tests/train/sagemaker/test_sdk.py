@@ -1,6 +1,6 @@
-"""What AWS's SDK sends for our jobs, against the recorded requests. Needs `pip install 'procsnake[sagemaker]'`; `make test-long` does.
+"""What AWS's SDK sends for our jobs, against the recorded requests. The code of docs/sagemaker.md is run, too.
 
-The code of docs/sagemaker.md is run, too.
+Needs the extra [sagemaker], which `make test-long` installs into an environment of its own.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import io
 import json
 import os
 import re
+import shutil
 import tarfile
 import textwrap
 from importlib.util import find_spec
 from pathlib import Path
 
 import botocore.client
+import botocore.loaders
 import pytest
 
 if find_spec("sagemaker") is None:
@@ -23,11 +25,12 @@ if find_spec("sagemaker") is None:
 
 import boto3
 import moto
+from botocore.exceptions import ClientError
 
 from agents.bundle import BundleError
 from envs.common.errors import ConfigError
 from tests.agents.bundles import make_bundle
-from tests.train.sagemaker.specs import JOBS, SINGLE, job
+from tests.train.sagemaker.specs import JOBS, SECURE, SINGLE, job
 from train.sagemaker import sdk
 from train.sagemaker.account import AWSError
 from train.sagemaker.job import requests
@@ -42,11 +45,8 @@ PAGE = (ROOT / "docs" / "sagemaker.md").read_text(encoding="utf-8")
 TITLED = re.compile(r'^```python title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 FILES = {title: textwrap.dedent(text) for title, text in TITLED.findall(PAGE)}
 REGION, BUCKET = "eu-west-1", "procsnake-bucket"
+DESCRIPTIONS = botocore.loaders.create_loader()
 ROLE = "arn:aws:iam::123456789012:role/procsnake-TrainingRole"
-SECURE = {
-    "environment": {"PROCSNAKE_JOIN_SECONDS": "60"}, "encrypt": True, "isolate": True, "retries": 3,
-    "kms_key": "arn:aws:kms:eu-west-1:123456789012:key/1", "tags": {"team": "snakes"},
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -61,11 +61,11 @@ def calls(monkeypatch):
 
     def recorded(self, operation, arguments):
         made.append((operation, arguments))
-        answer = call(self, operation, arguments)
-        if operation == "DescribeModel" and not answer.get("VpcConfig"):
-            answer.pop("VpcConfig", None)  # AWS leaves it out, where moto answers with an empty one
-        return answer
+        # AWS leaves out what a resource doesn't have, where moto answers with an empty structure, which the SDK refuses.
+        return {name: value for name, value in call(self, operation, arguments).items() if value != {}}
 
+    # The descriptions of AWS's services are large: all clients read the same.
+    monkeypatch.setattr(botocore.loaders, "create_loader", lambda *_: DESCRIPTIONS)
     with moto.mock_aws():
         s3 = boto3.client("s3", REGION)
         s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
@@ -129,21 +129,36 @@ def test_our_refusals_come_first_and_the_environment_stays_what_it_was(calls):
 
 
 def test_of_two_jobs_that_cannot_both_be_had_none_runs(calls, monkeypatch):
-    second = recorded("two-jobs")[1]["TrainingJobName"]
-    boto3.client("sagemaker", REGION).create_training_job(**recorded("two-jobs")[1])
-    stopped = []
-    monkeypatch.setattr("sagemaker.core.resources.TrainingJob.stop", lambda self: stopped.append(self.training_job_name))
-    with pytest.raises(AWSError, match=f"creating {second}: ResourceInUse"):
+    first, second = (one["TrainingJobName"] for one in recorded("two-jobs"))
+    call, stopped = botocore.client.BaseClient._make_api_call, []
+
+    def refusing(self, operation, arguments):
+        if (operation, arguments["TrainingJobName"]) == ("CreateTrainingJob", second):
+            raise ClientError({"Error": {"Code": "ResourceLimitExceeded", "Message": "no more"}}, operation)
+        if operation == "StopTrainingJob":  # moto answers with an error
+            return stopped.append(arguments["TrainingJobName"]) or {}
+        return call(self, operation, arguments)
+
+    monkeypatch.setattr(botocore.client.BaseClient, "_make_api_call", refusing)
+    with pytest.raises(AWSError, match=f"creating {second}: ResourceLimitExceeded: no more"):
         sdk.create_jobs(JOBS["two-jobs"])
-    assert stopped == [recorded("two-jobs")[0]["TrainingJobName"]]
+    assert stopped == [first]
 
 
-ENDPOINT = {"name": "snake", "image": "123456789012.dkr.ecr.eu-west-1.amazonaws.com/snake:1", "role": ROLE, "bucket": BUCKET}
+ENDPOINT = {
+    "name": "snake",
+    "image": "123456789012.dkr.ecr.eu-west-1.amazonaws.com/snake:1",
+    "role": ROLE,
+    "bucket": BUCKET,
+    "region": REGION,
+}
+
+INSTANCE = "ml.c5.large"  # moto knows no newer ones
 
 
 def test_a_bundle_becomes_an_endpoint_of_our_image(calls, tmp_path):
     bundle = make_bundle(tmp_path / "bundle")
-    endpoint = sdk.deploy(bundle, **ENDPOINT, region=REGION, wait=False)
+    endpoint = sdk.deploy(bundle, **ENDPOINT, instance=INSTANCE, wait=False)
     assert endpoint.endpoint_name == "snake"
     key = "procsnake/endpoints/snake/model.tar.gz"
     (model,) = sent(calls, "CreateModel")
@@ -154,7 +169,7 @@ def test_a_bundle_becomes_an_endpoint_of_our_image(calls, tmp_path):
     }  # fmt: skip
     (config,) = sent(calls, "CreateEndpointConfig")
     (variant,) = config["ProductionVariants"]
-    assert {variant[name] for name in ("ModelName", "InstanceType", "InitialInstanceCount")} == {"snake", "ml.c6i.large", 1}
+    assert {variant[name] for name in ("ModelName", "InstanceType", "InitialInstanceCount")} == {"snake", INSTANCE, 1}
     (created,) = sent(calls, "CreateEndpoint")
     assert (created["EndpointName"], created["EndpointConfigName"]) == ("snake", config["EndpointConfigName"])
     # The container unpacks the bundle's files at the top of its folder.
@@ -167,9 +182,9 @@ def test_a_bundle_becomes_an_endpoint_of_our_image(calls, tmp_path):
 
 def test_what_is_no_bundle_is_refused_before_anything_is_sent(calls, tmp_path):
     with pytest.raises(BundleError, match="no policy bundle"):
-        sdk.deploy(tmp_path / "nothing", **ENDPOINT, region=REGION)
+        sdk.deploy(tmp_path / "nothing", **ENDPOINT)
     with pytest.raises(ConfigError, match="is a zip"):
-        sdk.deploy(make_bundle(tmp_path / "bundle.zip"), **ENDPOINT, region=REGION)
+        sdk.deploy(shutil.make_archive(tmp_path / "zipped", "zip", make_bundle(tmp_path / "bundle")), **ENDPOINT)
     assert calls == []
 
 
@@ -185,6 +200,9 @@ def page(calls, monkeypatch):
             "Image": {"Value": "123456789012.dkr.ecr.eu-west-1.amazonaws.com/procsnake-training:latest"},
         },
     }  # fmt: skip
+    trust = {"Version": "2012-10-17", "Statement": [
+        {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}]}  # fmt: skip
+    boto3.client("iam", REGION).create_role(RoleName="my-pipelines", AssumeRolePolicyDocument=json.dumps(trust))
     boto3.client("cloudformation", REGION).create_stack(StackName="procsnake", TemplateBody=json.dumps(stack))
     calls.clear()
 
