@@ -24,6 +24,7 @@ if find_spec("sagemaker") is None:
     pytest.skip("the extra [sagemaker] is not installed", allow_module_level=True)
 
 import boto3
+import jupytext
 import moto
 from botocore.exceptions import ClientError
 
@@ -256,3 +257,16 @@ def test_the_pages_endpoint_is_deployed(page, calls, tmp_path, monkeypatch):
     make_bundle(tmp_path / "runs" / "my-run" / "bundle")
     page("job.py", "endpoint.py")
     assert len(sent(calls, "CreateEndpoint")) == 1
+
+
+def test_the_notebooks_trainer_is_made_of_its_job(calls, capsys):
+    cells = [cell.source for cell in jupytext.read(ROOT / "notebooks" / "5_scaling_out.py").cells if cell.cell_type == "code"]
+    ours = [cell for cell in cells if "train.sagemaker" in cell or "ROLE, IMAGE =" in cell or cell.startswith("SCALES")]
+    names = {}
+    exec("\n".join(ours), names)
+    assert names["trainer"].hyperparameters == requests(names["job"])[0]["HyperParameters"]
+    assert names["trainer"].compute.instance_count == 3
+    assert json.loads(re.search(r"^\{$.*^\}$", capsys.readouterr().out, re.DOTALL | re.MULTILINE)[0])["ResourceConfig"] == {
+        "InstanceType": "ml.c5.4xlarge", "InstanceCount": 3, "VolumeSizeInGB": 50
+    }  # fmt: skip
+    assert calls == []
