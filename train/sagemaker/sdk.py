@@ -147,6 +147,8 @@ def _trainer(request: Mapping[str, Any], sdk_session: Any) -> ModelTrainer:
     trainer.with_metric_definitions([configs.MetricDefinition(**one) for one in algorithm["metric_definitions"]])
     if "retry_strategy" in given:
         trainer.with_retry_strategy(configs.RetryStrategy(**given["retry_strategy"]))
+    if "remote_debug_config" in given:
+        trainer.with_remote_debug_config(configs.RemoteDebugConfig(**given["remote_debug_config"]))
     return trainer
 
 

@@ -54,6 +54,7 @@ def test_what_the_two_jobs_of_a_run_share_and_what_not():
         (SINGLE, {"hyperparameters": {"wandb_api_key": "1"}}, "a secret"),
         (SINGLE, {"max_seconds": 0}, "MaxRuntimeInSeconds"),
         (SINGLE, {"subnets": ("subnet-1",)}, "SecurityGroupIds"),
+        (SINGLE, {"remote_debug": True, "isolate": True}, "--remote-debug doesn't go with --isolate"),
         (TWO_JOBS, {}, "only in one VPC"),
         (TWO_JOBS, {**VPC, "spot": True}, "don't go with spot"),
     ],
@@ -126,9 +127,17 @@ def test_what_protects_a_job_is_asked_for_and_kept_when_it_resumes(scale):
     assert changed == {"TrainingJobName", "HyperParameters", "InputDataConfig", "Tags"}
 
 
+def test_a_shell_in_the_containers_is_asked_for_and_kept_when_the_job_resumes():
+    asked = requests(job(SINGLE, remote_debug=True))
+    check_requests(asked)
+    assert asked[0]["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
+    assert resumed_requests(asked, "r2", "s3://b/r2/token/")[0]["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
+
+
 def test_by_default_none_of_that_is_asked_for():
     assert not requests(JOBS["single"])[0].keys() & {
-        "Environment", "RetryStrategy", "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation"
+        "Environment", "RetryStrategy", "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation",
+        "RemoteDebugConfig",
     }  # fmt: skip
 
 

@@ -110,9 +110,10 @@ def test_exact_names_are_kept_where_they_are_asked_for(calls, kind):
     assert {operation for operation, _ in calls} == {"CreateTrainingJob", "DescribeTrainingJob"}
 
 
-def test_what_protects_a_job_is_sent_too(calls):
-    (ours,) = requests(job(SINGLE, **SECURE))
-    (trainer,) = sdk.trainers(job(SINGLE, **SECURE))
+@pytest.mark.parametrize("more", [SECURE, {"remote_debug": True}], ids=["protected", "debugged"])
+def test_whatever_else_is_asked_for_is_sent_too(calls, more):
+    (ours,) = requests(job(SINGLE, **more))
+    (trainer,) = sdk.trainers(job(SINGLE, **more))
     trainer.train(wait=False, logs=False)
     (request,) = sent(calls, "CreateTrainingJob")
     changed = {key for key in request | ours if request.get(key) != ours.get(key)}
