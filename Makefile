@@ -108,7 +108,7 @@ $(CLUSTER)/.installed: $(INSTALLED)
 	{ pwd; $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; } > "$$($(CLUSTER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 
-# AWS's SDK brings some 60 packages, and older versions of four that the rest uses. What is behind it needn't be installed twice.
+# AWS's SDK brings some 50 packages, and older versions of four that the rest uses. What is behind it needn't be installed twice.
 $(SAGEMAKER)/.installed: $(INSTALLED) constraints-sagemaker.txt
 	$(PYTHON) -m venv $(SAGEMAKER)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(SAGEMAKER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"

@@ -61,7 +61,7 @@ TEST_TRAIN = [
 ]
 GYMS = ["pettingzoo>=1.27"]
 AWS = ["boto3>=1.44,<2"]
-# Some 130 packages; pip needs constraints-sagemaker.txt to choose among their versions.
+# More than 100 packages; pip needs constraints-sagemaker.txt to choose among their versions.
 SAGEMAKER = [*AWS, "sagemaker>=3.27,<4"]
 # MXNet's last release has wheels for Linux on x86-64 only. It asks for an old graphviz, and for NumPy 1, which has no wheel for
 # Python 3.13.
