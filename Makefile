@@ -7,12 +7,13 @@ INSTALLED := $(VENV)/.installed
 PYTHONS := 3.10 3.11 3.12 3.13
 TENSORFLOW := .venv-tensorflow
 CLUSTER := .venv-cluster
+SAGEMAKER := .venv-sagemaker
 LONG := $(BIN)/python -m pytest -m long
 MACHINES := tests/train/cluster tests/train/sagemaker
 ENGINES := tests/train/engines
 LEGACY := tests/serve/aicrowd/test_legacy.py
 
-.PHONY: play test test-fast checks tests test-long long-training long-others legacy-test test-engines docs notebooks locks programs clean
+.PHONY: play test test-fast checks tests test-long long-training long-others long-sdk legacy-test test-engines docs notebooks locks programs clean
 
 play: $(INSTALLED)
 	$(BIN)/procsnake quickstart
@@ -36,7 +37,7 @@ test-fast: $(INSTALLED)
 
 # Most of these wait more than they compute, so they run two by two; machines that must answer each other in time run alone.
 test-long: $(INSTALLED) $(TENSORFLOW)/.installed programs
-	$(MAKE) --jobs=2 --output-sync=target long-training long-others
+	$(MAKE) --jobs=2 --output-sync=target long-training long-others long-sdk
 	$(LONG) $(MACHINES)
 
 # The last two are here so that both halves take equally long.
@@ -47,6 +48,10 @@ long-training:
 
 long-others:
 	$(LONG) tests --ignore=tests/train
+
+# Whichever half is done first takes this, with its set-up.
+long-sdk: $(SAGEMAKER)/.installed
+	$(SAGEMAKER)/bin/python -m pytest -m long tests/train/sagemaker/test_sdk.py
 
 # Two at once: half of each is waiting for Ray 0.8.6 to start.
 legacy-test: $(INSTALLED)
@@ -113,5 +118,12 @@ $(CLUSTER)/.installed: $(INSTALLED)
 	{ pwd; $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; } > "$$($(CLUSTER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 
+# AWS's SDK brings some 50 packages, and older versions of four that the rest uses. What is behind it needn't be installed twice.
+$(SAGEMAKER)/.installed: $(INSTALLED) constraints-sagemaker.txt
+	$(PYTHON) -m venv $(SAGEMAKER)
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(SAGEMAKER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
+	$(SAGEMAKER)/bin/pip install --quiet --constraint constraints-sagemaker.txt 'sagemaker>=3.27,<4'
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(TENSORFLOW) $(CLUSTER) *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TENSORFLOW) $(CLUSTER) $(SAGEMAKER) *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -9,7 +9,7 @@ SERVE = [
     "uvicorn>=0.54,<0.55",
     "httptools>=0.8",
     "wsproto>=1.2,<2",
-    'gunicorn>=27,<28; sys_platform != "win32"',
+    'gunicorn>=25,<28; sys_platform != "win32"',  # mlflow, which sagemaker asks for, refuses 27
     "sqlalchemy>=2.0,<3",
     "orjson>=3.10,<4",
     "prometheus-client>=0.21",
@@ -61,6 +61,8 @@ TEST_TRAIN = [
 ]
 GYMS = ["pettingzoo>=1.27"]
 AWS = ["boto3>=1.44,<2"]
+# More than 100 packages; pip needs constraints-sagemaker.txt to choose among their versions.
+SAGEMAKER = [*AWS, "sagemaker>=3.27,<4"]
 # MXNet's last release has wheels for Linux on x86-64 only. It asks for an old graphviz, and for NumPy 1, which has no wheel for
 # Python 3.13.
 MXNET = [
@@ -114,6 +116,7 @@ setup(
         "postgres": POSTGRES,
         "wandb": ["wandb>=0.18"],
         "aws": AWS,
+        "sagemaker": SAGEMAKER,
         "mxnet": MXNET,
         "tensorflow": ["tensorflow>=2.21,<2.22", "ml-dtypes<0.6", "onnx>=1.17"],
         "notebooks": NOTEBOOKS,

@@ -21,13 +21,18 @@
 # %%
 import logging
 import os
+from importlib.util import find_spec
 
 import ray
 from ray.cluster_utils import Cluster
 
 import procsnake
+from train.cluster.scale import scale_overrides
 from train.config import Experiment
 from train.run import train
+from train.sagemaker.hyperparameters import encode_overrides
+from train.sagemaker.job import Job, requests
+from train.sagemaker.jobs import job_name
 
 FAST = os.environ.get("FAST") == "1"
 
@@ -51,9 +56,41 @@ for name, arguments in SCALES.items():
 
 # %% [markdown]
 # With an account, `--stack NAME` instead of `--explain` starts the job, follows it, and brings the run home as a folder like
-# any other; `--print-request` shows the request without sending it. See the page on SageMaker, and the one on clusters for
-# machines of your own.
+# any other. See the page on SageMaker, and the one on clusters for machines of your own. `--print-request` shows the request
+# without sending it:
+
+# %%
+ROLE, IMAGE = "arn:aws:iam::123456789012:role/mine", "123456789012.dkr.ecr.eu-west-1.amazonaws.com/procsnake-training:latest"
+places = ["--region", "eu-west-1", "--role", ROLE, "--image", IMAGE, "--bucket", "my-bucket"]
+assert procsnake.main(["launch", *SCALES["homogeneous"], *places, "--print-request"]) == 0
+
+# %% [markdown]
+# ## The same job by AWS's SDK
 #
+# Those who script with version 3 of the SageMaker Python SDK get a `ModelTrainer` for the same request; `trainer.train()` would
+# create the job. The SDK is an extra of its own: `pip install --constraint constraints-sagemaker.txt 'procsnake[sagemaker]'`.
+
+# %%
+overrides = scale_overrides("3*ml.c5.4xlarge")
+job = Job(
+    name=job_name("battlesnake-apex"),
+    role=ROLE,
+    image=IMAGE,
+    bucket="my-bucket",
+    prefix="procsnake",
+    region="eu-west-1",
+    scale=Experiment.load("battlesnake-apex", overrides).scale,
+    hyperparameters=encode_overrides("battlesnake-apex", overrides),
+)
+if find_spec("sagemaker"):
+    from train.sagemaker.sdk import trainers
+
+    (trainer,) = trainers(job)
+    print(trainer.compute, trainer.hyperparameters, sep="\n")
+else:
+    print(f"the SDK isn't here; it would be given {requests(job)[0]['ResourceConfig']}")
+
+# %% [markdown]
 # ## A cluster, simulated
 #
 # Ray's own simulation: three nodes in separate processes, one that learns and two that play, told apart by the resources that

@@ -116,6 +116,7 @@ class Task:
         """
         values = {name: decode(text) for name, text in hyperparameters.items()}
         meeting = Meeting.from_hyperparameters(values)
+        entry_point = values.get("sagemaker_program")
         values = {name: value for name, value in values.items() if not name.startswith(("sagemaker_", "_tuning"))}
         experiment = str(values.pop(EXPERIMENT, ""))
         if not experiment:
@@ -123,4 +124,9 @@ class Task:
         if code and (code / experiment).is_file():
             experiment = str(code / experiment)
         values, notes = translate(values, lambda: Experiment.load(experiment).algorithm)
+        if entry_point:
+            notes.append(
+                f"entry_point {entry_point!r} is not run: this image trains the experiment {experiment!r}. "
+                "What your script registers belongs into a module that the experiment imports (docs/your-own-parts.md)"
+            )
         return cls(experiment, [f"{key}={json.dumps(value)}" for key, value in values.items()], meeting, notes)

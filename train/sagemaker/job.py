@@ -56,6 +56,8 @@ class Job:
     """Let the containers reach nothing but each other."""
     retries: int = 0
     """How often SageMaker starts the job again after a fault of its own."""
+    remote_debug: bool = False
+    """Let people with the right to it open a shell in the running containers, by AWS Systems Manager."""
 
     @property
     def key(self) -> str:
@@ -126,6 +128,8 @@ def _with_security(job: Job, request: dict[str, Any]) -> dict[str, Any]:
         request["EnableNetworkIsolation"] = True
     if job.retries:
         request["RetryStrategy"] = {"MaximumRetryAttempts": job.retries}
+    if job.remote_debug:
+        request["RemoteDebugConfig"] = {"EnableRemoteDebug": True}
     if job.kms_key:
         request["OutputDataConfig"]["KmsKeyId"] = job.kms_key
         # Disks that are part of an instance are encrypted by its hardware, and SageMaker refuses a key for them.
@@ -164,7 +168,7 @@ def channel(name: str, uri: str) -> dict[str, Any]:
 _KEPT = (
     "RoleArn", "AlgorithmSpecification", "HyperParameters", "InputDataConfig", "OutputDataConfig", "ResourceConfig",
     "StoppingCondition", "CheckpointConfig", "EnableManagedSpotTraining", "VpcConfig", "Environment", "RetryStrategy",
-    "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation",
+    "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation", "RemoteDebugConfig",
 )  # fmt: skip
 
 

@@ -41,6 +41,12 @@ def start(account: Account, job: Job, source: bytes, say: Say) -> list[str]:
     """Upload source and token, and create the job, or both jobs. Returns their names. Raises `RequestError` or `AWSError`."""
     asked = requests(job)
     check_requests(asked)
+    upload(account, job, source, say)
+    return _create(account, asked, say)
+
+
+def upload(account: Account, job: Job, source: bytes, say: Say) -> None:
+    """Put the source and a fresh token where the job's channels are. Raises `AWSError`."""
     with aws_errors(f"uploading to {job.place}"):
         account.s3.put_object(
             Bucket=job.bucket,
@@ -50,7 +56,6 @@ def start(account: Account, job: Job, source: bytes, say: Say) -> list[str]:
         )
     say(f"uploaded {len(source) / 2**20:.1f} MiB of source to {job.place}/{CODE}/")
     _write_token(account, job.bucket, f"{job.key}/{TOKEN}/{TOKEN}", job.kms_key)
-    return _create(account, asked, say)
 
 
 def resume(account: Account, name: str, say: Say, *, sizes: Sequence[str] = ()) -> list[str]:

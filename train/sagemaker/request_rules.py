@@ -102,6 +102,8 @@ def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
         yield "MaxWaitTimeInSeconds goes with spot only"
     if spot and "CheckpointConfig" not in request:
         yield "spot without CheckpointConfig would begin from nothing after an interruption"
+    if request.get("RemoteDebugConfig", {}).get("EnableRemoteDebug") and request.get("EnableNetworkIsolation"):
+        yield "--remote-debug doesn't go with --isolate: its shell comes by Systems Manager, which is out of their reach"
     if len(request.get("HyperParameters", {})) > 100:
         yield "more than 100 hyperparameters"
     yield from _channel_faults(request, groups)

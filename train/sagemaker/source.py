@@ -38,7 +38,7 @@ def pack(experiment: str, include: Iterable[str | Path] = ()) -> bytes:
     size = sum(map(len, contents.values()))
     if size > _MOST_BYTES:
         raise ConfigError(f"the source has {size / 2**20:.0f} MiB; 50 is the most. Large data belongs into the image")
-    return _archive(contents)
+    return archive(contents)
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -49,7 +49,8 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _archive(contents: dict[str, bytes]) -> bytes:
+def archive(contents: dict[str, bytes]) -> bytes:
+    """Return a tar.gz of files by their names. The same files give the same bytes."""
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as zipped, tarfile.open(fileobj=zipped, mode="w") as tar:
         for name in sorted(contents):

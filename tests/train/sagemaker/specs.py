@@ -8,6 +8,12 @@ from train.cluster.scale import Heterogeneous, Homogeneous, Instances, Single
 from train.sagemaker.job import Job
 
 VPC = {"subnets": ("subnet-0a1b2c3d",), "security_groups": ("sg-0a1b2c3d",)}
+SINGLE = Single(instance="ml.c5.4xlarge")
+SECURE = {
+    "environment": {"PROCSNAKE_JOIN_SECONDS": "60"}, "encrypt": True, "isolate": True, "retries": 3,
+    "kms_key": "arn:aws:kms:eu-west-1:123456789012:key/1", "tags": {"team": "snakes"},
+}  # fmt: skip
+"""What protects a job."""
 TWO_KINDS = {"learner": Instances(instance="ml.g5.2xlarge"), "rollout": Instances(instance="ml.c5.9xlarge", count=2)}
 
 
@@ -25,7 +31,7 @@ def job(scale: Any, **changed: Any) -> Job:
 
 
 JOBS = {
-    "single": job(Single(instance="ml.c5.4xlarge"), keep_alive_seconds=600, tags={"team": "snakes"}),
+    "single": job(SINGLE, keep_alive_seconds=600, tags={"team": "snakes"}),
     "homogeneous": job(Homogeneous(instance="ml.c5.4xlarge", count=3), max_seconds=7200, volume_gb=100),
     "groups": job(Heterogeneous(**TWO_KINDS)),
     "two-jobs": job(Heterogeneous(**TWO_KINDS, mode="two-jobs"), **VPC),

@@ -149,3 +149,11 @@ def test_the_two_jobs_know_each_other_by_the_kits_names():
 def test_mistakes_are_named(sent, error, message):
     with pytest.raises(error, match=message):
         Task.from_hyperparameters(sent)
+
+
+@pytest.mark.parametrize("sent", ["train-snake.py", '"train-snake.py"'])
+def test_a_script_that_an_estimator_names_is_not_dropped_silently(sent):
+    task = Task.from_hyperparameters({"experiment": "battlesnake-ppo", "sagemaker_program": sent})
+    (note,) = task.notes
+    assert "entry_point 'train-snake.py' is not run: this image trains the experiment 'battlesnake-ppo'" in note
+    assert task.overrides == []

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.train.sagemaker.specs import JOBS, TWO_KINDS, VPC, job
+from envs.common.errors import MissingDependencyError
+from tests.train.sagemaker.specs import JOBS, SECURE, SINGLE, TWO_KINDS, VPC, job
 from train.cluster.scale import Heterogeneous, Single
+from train.sagemaker import sdk
 from train.sagemaker.job import requests, resumed_requests
 from train.sagemaker.request_rules import RequestError, check_requests, model_faults
 
 GOLDEN = Path(__file__).parent / "golden"
-SINGLE = Single(instance="ml.c5.4xlarge")
 TWO_JOBS = Heterogeneous(**TWO_KINDS, mode="two-jobs")
 
 
@@ -52,6 +54,7 @@ def test_what_the_two_jobs_of_a_run_share_and_what_not():
         (SINGLE, {"hyperparameters": {"wandb_api_key": "1"}}, "a secret"),
         (SINGLE, {"max_seconds": 0}, "MaxRuntimeInSeconds"),
         (SINGLE, {"subnets": ("subnet-1",)}, "SecurityGroupIds"),
+        (SINGLE, {"remote_debug": True, "isolate": True}, "--remote-debug doesn't go with --isolate"),
         (TWO_JOBS, {}, "only in one VPC"),
         (TWO_JOBS, {**VPC, "spot": True}, "don't go with spot"),
     ],
@@ -105,12 +108,6 @@ def test_a_resumed_job_is_the_old_one_with_another_name_and_token(kind):
         ]  # fmt: skip
 
 
-SECURE = {
-    "environment": {"PROCSNAKE_JOIN_SECONDS": "60"}, "encrypt": True, "isolate": True, "retries": 3,
-    "kms_key": "arn:aws:kms:eu-west-1:123456789012:key/1", "tags": {"team": "snakes"},
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("scale", [SINGLE, Heterogeneous(**TWO_KINDS)])
 def test_what_protects_a_job_is_asked_for_and_kept_when_it_resumes(scale):
     asked = requests(job(scale, **SECURE))
@@ -130,9 +127,17 @@ def test_what_protects_a_job_is_asked_for_and_kept_when_it_resumes(scale):
     assert changed == {"TrainingJobName", "HyperParameters", "InputDataConfig", "Tags"}
 
 
+def test_a_shell_in_the_containers_is_asked_for_and_kept_when_the_job_resumes():
+    asked = requests(job(SINGLE, remote_debug=True))
+    check_requests(asked)
+    assert asked[0]["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
+    assert resumed_requests(asked, "r2", "s3://b/r2/token/")[0]["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
+
+
 def test_by_default_none_of_that_is_asked_for():
     assert not requests(JOBS["single"])[0].keys() & {
-        "Environment", "RetryStrategy", "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation"
+        "Environment", "RetryStrategy", "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation",
+        "RemoteDebugConfig",
     }  # fmt: skip
 
 
@@ -153,3 +158,10 @@ def test_nothing_secret_can_be_put_into_a_job():
     assert not {field.name for field in dataclasses.fields(JOBS["single"])} & {"token", "secret"}
     with pytest.raises(RequestError, match="a secret"):
         check_requests(requests(job(SINGLE, environment={"WANDB_API_KEY": "1"})))
+
+
+def test_without_the_sdk_its_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sagemaker", None)
+    for ask in (sdk.trainers, sdk.create_jobs):
+        with pytest.raises(MissingDependencyError, match=r"sagemaker 3, which is not installed. Try: .*procsnake\[sagemaker\]"):
+            ask(JOBS["single"])

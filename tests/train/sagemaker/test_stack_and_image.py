@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sysconfig
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.train.sagemaker.specs import JOBS
 from train.sagemaker import account
+from train.sagemaker.job import requests
 
 FOLDER = Path(account.__file__).parent
 STACK, DOCKERFILE = FOLDER / "stack.yaml", FOLDER / "image" / "Dockerfile"
@@ -108,7 +112,13 @@ def test_the_original_kits_parameters_are_kept(stack):
 
 def test_roles_may_do_everything_on_nothing(stack):
     """No action is a wildcard, and only calls that know no resources have one for theirs."""
-    without_resources = ("ecr:GetAuthorizationToken", "cloudwatch:PutMetricData", "sagemaker:ListTrainingJobs", "ec2:")
+    without_resources = (
+        "ecr:GetAuthorizationToken",
+        "cloudwatch:PutMetricData",
+        "sagemaker:ListTrainingJobs",
+        "ec2:",
+        "ssmmessages:",
+    )
     for name in ("TrainingRole", "Launch"):
         properties = stack["Resources"][name]["Properties"]
         documents = [policy["PolicyDocument"] for policy in properties.get("Policies", [])] or [properties["PolicyDocument"]]
@@ -118,3 +128,44 @@ def test_roles_may_do_everything_on_nothing(stack):
             assert not [action for action in actions if "*" in action]
             if statement["Resource"] == "*":
                 assert all(action.startswith(without_resources) for action in actions)
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_those_who_train_may_start_our_jobs_and_no_longer_ones(stack, kind):
+    statements = stack["Resources"]["Launch"]["Properties"]["PolicyDocument"]["Statement"]
+    (creating,) = (one for one in statements if "sagemaker:CreateTrainingJob" in one["Action"])
+    condition = creating["Condition"]
+    assert condition["NumericLessThanEquals"] == {"sagemaker:MaxRuntimeInSeconds": {"Ref": "LongestJobSeconds"}}
+    for request in requests(JOBS[kind]):
+        tags = {f"aws:RequestTag/{tag['Key']}": tag["Value"] for tag in request["Tags"]}
+        assert condition["StringEquals"].items() <= tags.items()
+        assert request["StoppingCondition"]["MaxRuntimeInSeconds"] <= stack["Parameters"]["LongestJobSeconds"]["Default"]
+        assert request["TrainingJobName"].startswith("procsnake-")
+
+
+def test_the_budget_warns_of_what_is_spent_and_of_what_will_be(stack):
+    notifications = stack["Resources"]["Budget"]["Properties"]["NotificationsWithSubscribers"]
+    assert [one["Notification"]["NotificationType"] for one in notifications] == ["ACTUAL", "FORECASTED"]
+
+
+def test_the_notebook_instance_stops_itself_while_its_start_ends_at_once(stack, tmp_path):
+    (start,) = stack["Resources"]["NotebookStart"]["Properties"]["OnStart"]
+    script = start["Content"]["Fn::Base64"]["Sub"].replace("/home/ec2-user/SageMaker", str(tmp_path))
+    given = {"NotebookHours": "12", "AWS::Region": "eu-west-1", "Prefix": "snakes", "AWS::StackName": "s"}
+    script = re.sub(r"\$\{([^}]+)\}", lambda match: given.get(match[1], match[1]), script)
+    waiting = f'echo "$@" > {tmp_path}/slept; for k in $(seq 600); do test -e {tmp_path}/go && break; /bin/sleep 0.05; done'
+    for name, body in (("chown", ""), ("sleep", waiting), ("aws", f'echo "$@" > {tmp_path}/said')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    subprocess.run(["sh", "-e", "-c", script], check=True, timeout=25, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert not (tmp_path / "said").exists()
+    (tmp_path / "go").touch()
+    said = next(text for _ in range(600) if (text := _soon(tmp_path / "said")))
+    assert _soon(tmp_path / "slept") == "12h\n"
+    name = stack["Resources"]["Notebook"]["Properties"]["NotebookInstanceName"]["Sub"].replace("${Prefix}", "snakes")
+    assert said.split() == ["sagemaker", "stop-notebook-instance", "--region", "eu-west-1", "--notebook-instance-name", name]
+
+
+def _soon(path):
+    time.sleep(0.05)
+    return path.read_text() if path.exists() else ""

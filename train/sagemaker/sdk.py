@@ -1,0 +1,193 @@
+"""The same jobs by version 3 of AWS's SageMaker Python SDK, for those who script with it (extra [sagemaker]).
+
+What the SDK would choose by itself doesn't fit our stack: a bucket that it creates, a role that it simulates, an hour's limit,
+no metrics. So everything is given to it explicitly. The command line does without the SDK.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents import bundle as bundles
+from envs.common.errors import ConfigError, MissingDependencyError, pip_install
+from train.sagemaker.account import Account, aws_errors
+from train.sagemaker.job import Job, requests
+from train.sagemaker.request_rules import check_requests
+from train.sagemaker.source import archive
+
+if TYPE_CHECKING:
+    from sagemaker.core.resources import Endpoint, TrainingJob
+    from sagemaker.train import ModelTrainer
+
+_NO_TELEMETRY = {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": True}}}}
+_MODEL = "model.tar.gz"
+
+
+def session(region: str, bucket: str, *, for_pipeline: bool = False) -> Any:
+    """Return a session of the SDK that uses our `bucket` and sends no telemetry; `for_pipeline` a `PipelineSession`.
+
+    Raises `MissingDependencyError` without version 3 of the SDK.
+    """
+    with _sdk(region):
+        import boto3
+        from sagemaker.core.helper.session_helper import Session
+        from sagemaker.core.workflow.pipeline_context import PipelineSession
+
+        kind = PipelineSession if for_pipeline else Session
+        aws = boto3.session.Session(region_name=region)
+        return kind(boto_session=aws, default_bucket=bucket, sagemaker_config=_NO_TELEMETRY)
+
+
+def trainers(job: Job, sdk_session: Any = None) -> list[ModelTrainer]:
+    """Return a `ModelTrainer` for each request of the job: one, or two for two jobs. `train()` sends what `requests` describes.
+
+    Source and token must have been uploaded (`train.sagemaker.jobs.upload`). The SDK appends the present second to the jobs'
+    names; `create_jobs` keeps them. Raises `RequestError` for what SageMaker would refuse, and `MissingDependencyError`.
+    """
+    asked = requests(job)
+    check_requests(asked)
+    sdk_session = sdk_session or session(job.region, job.bucket)
+    with _sdk(job.region):
+        return [_trainer(request, sdk_session) for request in asked]
+
+
+def create_jobs(job: Job) -> list[TrainingJob]:
+    """Create the job, or both jobs, under exactly their names, by which `procsnake job` finds the second of two.
+
+    Source and token must have been uploaded. Raises `RequestError`, `AWSError` and `MissingDependencyError`.
+    """
+    asked = requests(job)
+    check_requests(asked)
+    with _sdk(job.region):
+        import boto3
+        from sagemaker.core.resources import TrainingJob
+
+        aws = boto3.session.Session(region_name=job.region)
+        created: list[TrainingJob] = []
+        try:
+            for request in asked:
+                with aws_errors(f"creating {request['TrainingJobName']}"):
+                    created.append(TrainingJob.create(session=aws, region=job.region, **_snake_case(request)))
+        except Exception:
+            # One of two alone would wait for the other, and be paid for.
+            for one in created:
+                one.stop()
+            raise
+        return created
+
+
+def deploy(
+    bundle: str | os.PathLike[str], *, name: str, image: str, role: str, bucket: str, region: str,
+    instance: str = "ml.c6i.large", prefix: str = "procsnake", wait: bool = True,
+) -> Endpoint:  # fmt: skip
+    """Make an endpoint `name` that serves a bundle, in the server's image (docs/deploying.md). It costs money until it is gone.
+
+    The bundle is uploaded to s3://bucket/prefix/endpoints/name/. `role` must be allowed to read it and to pull `image`. Raises
+    `BundleError` for a damaged bundle, `ConfigError` for one in a zip, `AWSError` and `MissingDependencyError`.
+    """
+    key = f"{prefix.strip('/')}/endpoints/{name}/{_MODEL}"
+    packed = _packed(bundle)
+    sdk_session = session(region, bucket)
+    with aws_errors(f"uploading to s3://{bucket}/{key}"):
+        Account(region).s3.put_object(Bucket=bucket, Key=key, Body=packed)
+    with _sdk(region):
+        from sagemaker.serve import ModelBuilder
+
+        builder = ModelBuilder(
+            image_uri=image,
+            s3_model_data_url=f"s3://{bucket}/{key}",
+            role_arn=role,
+            sagemaker_session=sdk_session,
+            instance_type=instance,
+        )
+        with aws_errors(f"creating the endpoint {name}"):
+            builder.build(model_name=name)
+            return builder.deploy(endpoint_name=name, instance_type=instance, wait=wait)
+
+
+def _packed(bundle: str | os.PathLike[str]) -> bytes:
+    folder: Path = bundles.load(bundle).path
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is a zip; give the folder of a bundle, or a run: SageMaker unpacks {_MODEL} alone")
+    names = [one for one in bundles.MAX_FILE_BYTES if (folder / one).is_file()]
+    return archive({one: (folder / one).read_bytes() for one in names})
+
+
+def _trainer(request: Mapping[str, Any], sdk_session: Any) -> ModelTrainer:
+    from sagemaker.core.training import configs
+    from sagemaker.train import ModelTrainer
+
+    given = _snake_case(request)
+    algorithm = given["algorithm_specification"]
+    isolation = ("enable_network_isolation", "enable_inter_container_traffic_encryption")
+    network = {**given.get("vpc_config", {}), **{name: given[name] for name in isolation if name in given}}
+    spot = {name: given[name] for name in ("enable_managed_spot_training",) if name in given}
+    checkpoints = given.get("checkpoint_config")
+    trainer = ModelTrainer(
+        sagemaker_session=sdk_session,
+        role=given["role_arn"],
+        base_job_name=given["training_job_name"],
+        training_image=algorithm["training_image"],
+        training_input_mode=algorithm["training_input_mode"],
+        hyperparameters=given["hyper_parameters"],
+        input_data_config=[configs.Channel(**channel) for channel in given["input_data_config"]],
+        output_data_config=configs.OutputDataConfig(**given["output_data_config"]),
+        compute=configs.Compute(**given["resource_config"], **spot),
+        stopping_condition=configs.StoppingCondition(**given["stopping_condition"]),
+        checkpoint_config=configs.CheckpointConfig(**checkpoints) if checkpoints else None,
+        networking=configs.Networking(**network) if network else None,
+        environment=given.get("environment", {}),
+        tags=[configs.Tag(**tag) for tag in given["tags"]],
+    )
+    trainer.with_metric_definitions([configs.MetricDefinition(**one) for one in algorithm["metric_definitions"]])
+    if "retry_strategy" in given:
+        trainer.with_retry_strategy(configs.RetryStrategy(**given["retry_strategy"]))
+    if "remote_debug_config" in given:
+        trainer.with_remote_debug_config(configs.RemoteDebugConfig(**given["remote_debug_config"]))
+    return trainer
+
+
+def _snake_case(given: Any) -> Any:
+    """A request in the names of the SDK. Keys of hyperparameters and environment are the user's, and stay."""
+    if isinstance(given, list | tuple):
+        return [_snake_case(item) for item in given]
+    if not isinstance(given, Mapping):
+        return given
+    return {
+        re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).lower(): value if key in _USERS_KEYS else _snake_case(value)
+        for key, value in given.items()
+    }
+
+
+_USERS_KEYS = ("HyperParameters", "Environment")
+
+
+@contextmanager
+def _sdk(region: str) -> Iterator[None]:
+    """The environment that the SDK needs, for as long as it is called, and our error if the SDK isn't there.
+
+    sagemaker.serve 1.27.0 needs a region as soon as it is imported. And the SDK asks IAM for rights over all buckets, which a
+    role that may use one bucket doesn't have.
+    """
+    settings = {"AWS_DEFAULT_REGION": region, "SAGEMAKER_VALIDATE_ROLE": "false"}
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("sagemaker"):
+            raise
+        raise MissingDependencyError(
+            "sagemaker 3", feature="The SageMaker Python SDK", install=pip_install("procsnake[sagemaker]")
+        ) from error
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
