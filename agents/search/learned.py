@@ -32,8 +32,10 @@ MOST = 20_000
 """The correction is never larger than this many points, so that no evaluation looks like a proven win."""
 LARGEST_SUM = (1 << 31) // LARGEST - 1
 """The largest sum of a phase's weights without their signs: the correction then fits into int32, which is computed fastest."""
+MAX_CELLS = 128
+"""The most cells of a board: the fill on two words has no more."""
 _FOLDER = Path(__file__).parent / "evaluations"
-_VERSION, _MAX_BYTES, _MAX_PHASES, _MAX_CELLS, _ENDLESS = 1, 256 << 10, 16, 128, 1 << 30
+_VERSION, _MAX_BYTES, _MAX_PHASES, _ENDLESS = 1, 256 << 10, 16, 1 << 30
 
 
 class LearnedEvaluationError(ProcsnakeError):
@@ -150,8 +152,8 @@ def _parsed(data: Any) -> LearnedEvaluation:
     if found.pop("procsnake_evaluation", None) != _VERSION:
         raise ValueError(f'this procsnake reads version {_VERSION}, as in {{"procsnake_evaluation": {_VERSION}, …}}')
     width, height = (_whole(name, found.get(name), 3, 25) for name in ("width", "height"))
-    if width * height > _MAX_CELLS:
-        raise ValueError(f"the board has {width}×{height} cells, and {_MAX_CELLS} are the most")
+    if width * height > MAX_CELLS:
+        raise ValueError(f"the board has {width}×{height} cells, and {MAX_CELLS} are the most")
     phases = found.get("phases")
     if not isinstance(phases, list) or not 1 <= len(phases) <= _MAX_PHASES:
         raise ValueError(f"phases must be a list of 1 to {_MAX_PHASES} phases")

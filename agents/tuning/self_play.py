@@ -24,6 +24,7 @@ from agents.registry import make
 from agents.search.alphabeta import AlphaBeta
 from agents.search.evaluation import Weights, judge
 from agents.search.features import NUM_FEATURES, geometry, write_features
+from agents.search.learned import MAX_CELLS
 from agents.search.make_unmake import search_rules
 from agents.search.territory import new_territory, survey
 from agents.tournament.settings import derived_seed
@@ -70,6 +71,8 @@ class SelfPlay:
             raise ConfigError(f"{self.player!r} can't use a learned evaluation; only alphabeta can")
         if self.nodes < 1 or not 0 <= self.randomness <= 1 or self.opening_turns < 0 or self.every < 1:
             raise ConfigError(f"{self} can't be played: nodes and every are at least 1, and randomness is a share")
+        if self.width * self.height > MAX_CELLS:
+            raise ConfigError(f"{self.width}×{self.height} has more cells than {MAX_CELLS}, the most for a learned evaluation")
 
 
 @dataclass(frozen=True)
