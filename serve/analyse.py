@@ -28,6 +28,7 @@ probabilities of winning. A move that costs 5 points (hundredths of a won game) 
 examples:
   procsnake analyse game.jsonl                        # the turns that mattered, and the one where the game was lost
   procsnake analyse game.jsonl --snake flood --all-turns
+  procsnake analyse game.jsonl --explain 31           # what the evaluation of that turn's position is made of
   procsnake analyse game.jsonl --nodes 1000000 --json # more thought per turn; everything, for programs
   procsnake analyse --last 50 --snake flood           # what kills it: the last games that procsnake serve has kept
   procsnake analyse --last 20 outputs/arena-games     # the newest recordings of a folder
@@ -45,6 +46,7 @@ def add_analyse(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", type=at_least(100), help=nodes)
     parser.add_argument("--last", type=at_least(1), metavar="N", help="sum up the last N games of the archive or of a folder")
     parser.add_argument("--all-turns", action="store_true", help="show every turn, not only those that mattered")
+    parser.add_argument("--explain", type=at_least(0), metavar="TURN", help="tell what a position's evaluation is made of")
     parser.add_argument("--jobs", type=at_least(1), help="processes (default: as many as there are cores)")
     parser.add_argument("--curves", metavar="FILE", help="win probabilities of --fit (default: those that come along)")
     parser.add_argument("--fit", action="store_true", help="fit win probabilities to stores of tournaments, and write --out")
@@ -62,7 +64,22 @@ def run_analyse(options: argparse.Namespace) -> int:
         return _sum_up(options)
     if len(options.games) != 1:
         raise ConfigError(f"analyse takes one game, not {len(options.games)}; with --last N it sums up several")
-    return _analyse_one(options)
+    return _analyse_one(options) if options.explain is None else _explain(options)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from agents.analysis.played import played_by
+    from agents.analysis.shares import explain, in_words
+
+    played = played_by(*find_game(options.games[0], options.database, options.snake))
+    position = next((one for one in played.positions if one.turn == options.explain), None)
+    if position is None:
+        first, last = played.positions[0].turn, played.positions[-1].turn
+        raise ConfigError(f"--explain {options.explain} is no turn on which {played.name} chose; those are {first} to {last}")
+    found = explain(*position.state())
+    told = {"snake": played.name, "turn": position.turn, **found.to_dict()}
+    print_json(told) if options.json else print(printable(f"{played.name}, turn {position.turn}: {in_words(found)}", keep="\n"))
+    return 0
 
 
 def _analyse_one(options: argparse.Namespace) -> int:

@@ -189,7 +189,7 @@ class EvaluationTrainer:
         s, stage = self.settings, self.stage
         fitting = Fitting(discount=s.discount, search_share=s.search_share, ridge=s.ridge, phases=s.phases)
         found = learn(read_games(self._work("games"), stage.games), self._games(), fitting)
-        card = {**found.evaluation.training, "generation": stage.generation, "accepted": False, "test": None}
+        card = {**found.evaluation.training, "generation": stage.generation, "test": None}
         card["self_play"] = {**card["self_play"], "player": self._best_in_words()}
         replace(found.evaluation, training=card).write(self._evaluation(stage.generation))
         self.stage = replace(stage, is_fitted=True)

@@ -7,7 +7,7 @@ from typing import Any
 from agents.analysis.causes import cause_of, faults
 from agents.analysis.game import Analysis, Turn
 from agents.analysis.lines import best_line
-from agents.analysis.words import cause_sentence, lost_sentence
+from agents.analysis.words import cause_sentence, evaluation_sentence, lost_sentence
 from envs.battlesnake.state import MOVE_NAMES
 
 
@@ -20,6 +20,7 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "opponents": played.opponents,
         "result": played.result or None,
         "nodes": analysis.nodes,
+        "evaluation": evaluation_sentence(analysis),
         "cause": cause_of(analysis),
         "faults": faults(analysis),
         "lost_turn": None if lost is None else analysis.turns[lost].turn,

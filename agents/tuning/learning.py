@@ -99,7 +99,7 @@ def learn(views: Views, self_play: SelfPlay, fitting: Fitting) -> Learned:
 def _with_training(found: Learned, self_play: SelfPlay, fitting: Fitting) -> Learned:
     """The same, with the account of its training in the file."""
     figures = {name: getattr(found, name) for name in ("games", "positions", "scale", "loss_before", "loss", "least_loss")}
-    told: dict[str, Any] = {"self_play": asdict(self_play), "fitting": asdict(fitting), **figures}
+    told: dict[str, Any] = {"self_play": asdict(self_play), "fitting": asdict(fitting), **figures, "accepted": False}
     one = found.evaluation
     evaluation = LearnedEvaluation(width=one.width, height=one.height, phases=one.phases, training=told)
     return Learned(evaluation, **figures)

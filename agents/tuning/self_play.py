@@ -112,7 +112,7 @@ def _play(settings: SelfPlay, player: AlphaBeta, game: int) -> tuple[Views, int]
     random, slots = np.random.default_rng(seed), np.arange(2)
     state = State(1, width=settings.width, height=settings.height, num_snakes=2)
     state.seed(seed)
-    running, view = start_games(state), _Viewer(state, player.weights)
+    running, view = start_games(state), Viewer(state, player.weights)
     share, opening, turn = random.uniform(0, settings.randomness), random.integers(settings.opening_turns + 1), 0
     rows: list[tuple[np.ndarray, int, int, int, int]] = []
     while running[0] and turn < settings.max_turns:
@@ -141,7 +141,7 @@ def _views(rows: list[tuple[np.ndarray, int, int, int, int]], results: np.ndarra
     return Views(features, hand, search, results[slot].astype(np.float32), left, np.full(count, game, np.int64))
 
 
-class _Viewer:
+class Viewer:
     """Evaluates positions on boards of one shape by hand, and finds their features."""
 
     def __init__(self, state: State, weights: Weights) -> None:
