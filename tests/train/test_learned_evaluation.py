@@ -93,6 +93,7 @@ def test_games_that_a_kill_left_without_a_checkpoint_are_used(tmp_path, monkeypa
     assert ended.metrics["generations"] == 1
 
 
+@pytest.mark.long
 def test_a_run_that_was_moved_goes_on(tmp_path):
     begun = train(small(), runs_dir=tmp_path, on_iteration=lambda row: True)
     moved = begun.path.rename(tmp_path / "moved")
@@ -105,7 +106,7 @@ def test_a_run_that_was_moved_goes_on(tmp_path):
 def test_a_worse_evaluation_is_refused_and_says_so(tmp_path, monkeypatch, capsys):
     """It hates room and length, so the hand-written one beats it."""
     fits(monkeypatch, {"area": -20_000, "length": -50_000})
-    refused = train(small(gate_games=200, gate_nodes=60, games_per_iteration=200, gate_elo1=100.0), runs_dir=tmp_path)
+    refused = train(small(gate_games=80, gate_nodes=60, games_per_iteration=80, gate_elo1=100.0), runs_dir=tmp_path)
     card = LearnedEvaluation.read(refused.bundle).training
     assert (card["accepted"], card["test"]["verdict"]) == (False, "H0")
     assert card["test"]["elo"]["high"] < 0
@@ -114,11 +115,12 @@ def test_a_worse_evaluation_is_refused_and_says_so(tmp_path, monkeypatch, capsys
     assert "refused" in write_report(refused.path).read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_a_better_evaluation_is_accepted_and_plays_the_next_generation(tmp_path, monkeypatch):
     """The player to beat throws its room away; the correction takes that back."""
     fits(monkeypatch, {"area": 64 * 26})
     bad = "alphabeta?evaluation=hand-written&weights.cell=0&weights.length=0&weights.cramped=0&weights.hunger=0"
-    chosen = small(player=bad, gate_games=300, gate_nodes=60, games_per_iteration=300, gate_elo1=100.0, generations=2)
+    chosen = small(player=bad, gate_games=80, gate_nodes=60, games_per_iteration=80, gate_elo1=100.0, generations=2)
     better = train(replace(chosen, seed=1), runs_dir=tmp_path)
     first = LearnedEvaluation.read(better.path / GENERATIONS / "evaluation-001.json").training
     second = LearnedEvaluation.read(better.path / GENERATIONS / "evaluation-002.json").training
