@@ -46,8 +46,9 @@ _HELP = """\
 SPSA (--pairs) moves all parameters at once, up or down by coins, plays the two sides against each other, and steps towards the
 better one. Texel's method (--from) fits weights to the results of recorded games. Either way the result is a file of options,
 which is not accepted until a sequential test has found it better: --accept FILE plays that test. --learn FILE fits many weights
-of alphabeta's evaluation of duels to exploratory self-play, and writes a file for its option evaluation; as a run with tests,
-generation after generation, that is procsnake train battlesnake-evaluation. Games are kept as they end: the same command goes on.
+of alphabeta's evaluation of duels to exploratory self-play, and writes a file for its option evaluation; procsnake train
+battlesnake-evaluation is the same as a run with tests, generation after generation. Games are kept as they end: the same
+command goes on.
 
 examples:
   procsnake tune alphabeta --parameters weights.length,weights.hunger --pairs 2000 --nodes 300
