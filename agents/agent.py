@@ -62,3 +62,10 @@ class Agent(ABC):
 
         move = flood_moves(state, np.zeros(1, np.int64), np.array([you]), allowed)[0]
         return replace(decision, move=int(move), probabilities=None)
+
+    def evaluation_in_words(self, state: State | None = None) -> str | None:
+        """Return which evaluation plays board 0 of `state`, and why; without a state, where the agent uses which.
+
+        It is None for an agent that can't have a learned evaluation.
+        """
+        return None

@@ -35,6 +35,7 @@ examples:
   procsnake analyse game.jsonl --snake flood --all-turns
   procsnake analyse game.jsonl --browser              # beside the boards, from every snake's side; Ctrl-C ends the show
   procsnake analyse --browser                         # a page that analyses the game files which you drop on it
+  procsnake analyse game.jsonl --explain 31           # what the evaluation of that turn's position is made of
   procsnake analyse game.jsonl --nodes 1000000 --json # more thought per turn; everything, for programs
   procsnake analyse --last 50 --snake flood           # what kills it: the last games that procsnake serve has kept
   procsnake analyse --last 20 outputs/arena-games     # the newest recordings of a folder
@@ -56,6 +57,7 @@ def add_analyse(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", type=at_least(100), help=nodes)
     parser.add_argument("--last", type=at_least(1), metavar="N", help="sum up the last N games of the archive or of a folder")
     parser.add_argument("--all-turns", action="store_true", help="show every turn, not only those that mattered")
+    parser.add_argument("--explain", type=at_least(0), metavar="TURN", help="tell what a position's evaluation is made of")
     parser.add_argument("--jobs", type=at_least(1), help="processes (default: as many as there are cores)")
     parser.add_argument("--curves", metavar="FILE", help="win probabilities of --fit (default: those that come along)")
     parser.add_argument("--fit", action="store_true", help="fit win probabilities to stores of tournaments, and write --out")
@@ -74,12 +76,29 @@ def run_analyse(options: argparse.Namespace) -> int:
         return _in_the_browser(options)
     if options.last is not None:
         return _sum_up(options)
-    return _analyse_one(options)
+    return _analyse_one(options) if options.explain is None else _explain(options)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from agents.analysis.played import played_by
+    from agents.analysis.shares import explain, in_words
+
+    played = played_by(*find_game(options.games[0], options.database, options.snake))
+    position = next((one for one in played.positions if one.turn == options.explain), None)
+    if position is None:
+        first, last = played.positions[0].turn, played.positions[-1].turn
+        raise ConfigError(f"--explain {options.explain} is no turn on which {played.name} chose; those are {first} to {last}")
+    found = explain(*position.state())
+    told = {"snake": played.name, "turn": position.turn, **found.to_dict()}
+    print_json(told) if options.json else print(printable(f"{played.name}, turn {position.turn}: {in_words(found)}", keep="\n"))
+    return 0
 
 
 def _check(options: argparse.Namespace) -> None:
     """Raise `ConfigError` for options that exclude each other, and for a number of games that can't be."""
-    given = [name for name in ("fit", "last", "browser") if getattr(options, name) not in (None, False)]
+    # Turn 0 can be explained, and 0 == False.
+    ways = {name: getattr(options, name) for name in ("fit", "last", "browser", "explain")}
+    given = [name for name, value in ways.items() if value is not None and value is not False]
     if len(given) > 1:
         raise ConfigError(f"--{given[0]} and --{given[1]} are two ways to use this command; leave one out")
     if options.all_snakes and (given or options.snake):

@@ -210,12 +210,13 @@ def run_serve(options: argparse.Namespace) -> int:
             processes.share_metrics()
         print("warming up …", flush=True)
         warm_up({})
-        names = processes.in_child(lambda: list(_ready(options))) if forks else []
         served = {} if forks else _ready(options)
+        evaluations = processes.in_child(lambda: _evaluations(_ready(options))) if forks else _evaluations(served)
         for notice in shown:
             print(notice, file=sys.stderr, flush=True)
         url = url_of(listener)
-        text = f"serving {', '.join(names or served)} at {url} (Ctrl-C stops)"
+        text = f"serving {', '.join(evaluations)} at {url} (Ctrl-C stops)"
+        text += "".join(f"\n{name} evaluates positions by: {told}" for name, told in evaluations.items() if told)
         if not options.no_games and options.database.startswith(SQLITE):
             text += f"\ngames are kept in {options.database.removeprefix(SQLITE)}"
         if forks:
@@ -239,6 +240,11 @@ def _ready(options: argparse.Namespace) -> dict[str, Any]:
     _make_app(options, served)
     warm_up(served)
     return served
+
+
+def _evaluations(served: dict[str, Any]) -> dict[str, str | None]:
+    """By which evaluation each agent plays where, by the agent's name."""
+    return {name: agent.evaluation_in_words() for name, agent in served.items()}
 
 
 def _run_here(app: Any, listener: Any, text: str) -> None:

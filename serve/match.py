@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 import webbrowser
@@ -82,7 +83,7 @@ def make_referee(options: argparse.Namespace) -> Any:
         raise ConfigError(f"two players are called {twice!r}; give one another name")
     effort = effort_of(options)
     tell_own_efforts(effort, ((name or player, player) for name, player in players))
-    return Referee(
+    referee = Referee(
         [player if "://" in player else effort.make(player) for _, player in players],
         names=given,
         settings=game_settings(options),
@@ -93,6 +94,22 @@ def make_referee(options: argparse.Namespace) -> Any:
         tell_deadline=not effort.options,
         recording=options.record,
     )
+    _tell_evaluations(referee)
+    return referee
+
+
+def _tell_evaluations(referee: Any) -> None:
+    """Print to stderr which evaluation plays for each of our searches on the game's first board."""
+    import numpy as np
+
+    from envs.battlesnake.games import start_games
+
+    state = referee.state.select(np.zeros(1, np.int64))
+    start_games(state)
+    for name, seat in zip(referee.names, referee.seats, strict=True):
+        told = None if isinstance(seat, str) else seat.evaluation_in_words(state)
+        if told:
+            print(f"{name} evaluates positions by: {told}", file=sys.stderr)
 
 
 def _tell(referee: Any) -> None:

@@ -40,8 +40,10 @@ def share_metrics() -> str:
     return os.environ[SHARED_FOLDER]
 
 
-def in_child(work: Callable[[], list[str]]) -> list[str]:
+def in_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Call `work` in a child process and return its result, so that nothing that it imports or starts is left in this process.
+
+    The result is JSON-able.
 
     Raises `ConfigError` with the message of a `ProcsnakeError`, and `SystemExit` if the child ends in any other way.
     """
@@ -61,7 +63,7 @@ def in_child(work: Callable[[], list[str]]) -> list[str]:
     return answer
 
 
-def _tell_parent(work: Callable[[], list[str]], writer: int) -> NoReturn:
+def _tell_parent(work: Callable[[], dict[str, Any]], writer: int) -> NoReturn:
     try:
         try:
             answer: Any = work()

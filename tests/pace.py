@@ -74,6 +74,7 @@ SLOW = (
     "tests/train/sagemaker/test_hyperparameters.py::test_values_survive",
     "tests/train/sagemaker/test_source.py",
     "tests/train/test_imitation.py",
+    "tests/train/test_learned_evaluation.py",
     "tests/train/test_mxnet_dqn.py",
 )
 

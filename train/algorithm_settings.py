@@ -34,19 +34,25 @@ class AlgorithmSettings:
     """The class that trains by these settings, as "module:class" (`train.algorithms`)."""
     uses_ray: ClassVar[bool] = True
     """Whether the trainer needs Ray. One that doesn't is a single plain process."""
+    has_policy: ClassVar[bool] = True
+    """Whether it trains a network, which is measured by games and becomes a policy bundle. One that doesn't measures itself,
+    works in the run's folder (`work_in`), and writes its result there (`export`)."""
 
 
 _Settings = TypeVar("_Settings", bound=AlgorithmSettings)
 
 
-def registered(name: str, *, trainer: str, uses_ray: bool = True) -> Callable[[type[_Settings]], type[_Settings]]:
+def registered(
+    name: str, *, trainer: str, uses_ray: bool = True, has_policy: bool = True
+) -> Callable[[type[_Settings]], type[_Settings]]:
     """Return a decorator that makes a dataclass the settings of the algorithm `name`.
 
     `trainer` is "module:class" of a `train.rllib.batched_config.BatchedConfig` or, without Ray, of the algorithm itself.
     """
 
     def register(settings: type[_Settings]) -> type[_Settings]:
-        settings.algorithm, settings.trainer, settings.uses_ray = name, trainer, uses_ray
+        settings.algorithm, settings.trainer = name, trainer
+        settings.uses_ray, settings.has_policy = uses_ray, has_policy
         ALGORITHMS[name] = settings
         return settings
 
@@ -311,6 +317,58 @@ class ImitationSettings(AlgorithmSettings):
         for name in ("replay_ratio", "vf_coef"):
             require(self, self.algorithm, name, 0.0)
         require_schedule(self, self.algorithm, "beta", 0.0, 1.0)
+
+
+@registered("learned_evaluation", trainer="train.learned_evaluation:EvaluationTrainer", uses_ray=False, has_policy=False)
+@dataclass(frozen=True, kw_only=True)
+class LearnedEvaluationSettings(AlgorithmSettings):
+    """Alpha-beta's evaluation of duels learns from its own games (`train.learned_evaluation`)."""
+
+    player: str = "alphabeta?evaluation=hand-written"
+    """The search with which the first generation begins, as `agents.make` takes it."""
+    games: int = 36_000
+    """Games of self-play per generation; they are rounded up to whole blocks of 8."""
+    nodes: int = 300
+    """Nodes per move in self-play."""
+    randomness: float = 0.2
+    """The largest share of random safe moves. Each game has a share of its own between 0 and this."""
+    opening_turns: int = 8
+    """The most random turns at the beginning. Each game has a number of its own between 0 and this."""
+    every: int = 2
+    """Turns of a game between two positions that are learned from."""
+    max_turns: int = 1000
+    """Turns after which a game of self-play is drawn."""
+    discount: float = 0.97
+    """What a result is worth less for each turn that is left until the game ends, 0..1."""
+    search_share: float = 0.5
+    """The share of the search's score in what a position is said to be worth; the game's result has the rest, 0..1."""
+    ridge: float = 30.0
+    """The penalty on the square of each weight, for features of variance 1."""
+    phases: int = 3
+    """Phases of a game with weights of their own, split by the sum of both lengths."""
+    gate_nodes: int = 2000
+    """Nodes per move of the player that a new evaluation has to beat."""
+    gate_speed: float = 0.87
+    """Nodes per second with a learned evaluation, as a share of those without. Against a player without one, a new evaluation
+    has so many fewer nodes, so that both have equal time."""
+    gate_elo1: float = 15.0
+    """The gain at which the gate's sequential test accepts, in normalised Elo; it refuses at 0."""
+    gate_games: int = 2000
+    """Games after which the gate ends undecided. The evaluation is then not accepted."""
+    games_per_iteration: int = 512
+    """The most games between two rows of progress.csv, in self-play and in the gate. A run stops only between two rows."""
+    num_processes: int | None = None
+    """Processes that play; None: as many as there are cores."""
+
+    def __post_init__(self) -> None:
+        for name in ("games", "nodes", "every", "max_turns", "phases", "gate_nodes", "num_processes"):
+            require(self, self.algorithm, name, 1)
+        for name in ("gate_games", "games_per_iteration"):
+            require(self, self.algorithm, name, 2)
+        for name in ("randomness", "discount", "search_share", "gate_speed"):
+            require(self, self.algorithm, name, 0.0, 1.0)
+        require(self, self.algorithm, "opening_turns", 0)
+        require(self, self.algorithm, "ridge", 0.0)
 
 
 def _load_installed() -> None:

@@ -251,7 +251,8 @@ def train_and_tell(
     command = _without_places(sys.argv[1:]) + ("" if seed is None else f" --set seed={seed}")
     result = train(experiment, runs_dir=runs, resume=resume, command=command, **options)
     if result.finished:
-        print(f"run: {result.path}\npolicy: {result.bundle}\nreport: {result.path / 'report.html'}")
+        made = "" if result.bundle is None else f"\n{'policy' if result.bundle.is_dir() else 'evaluation'}: {result.bundle}"
+        print(f"run: {result.path}{made}\nreport: {result.path / 'report.html'}")
     return result
 
 

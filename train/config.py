@@ -199,6 +199,8 @@ class Experiment:
                 f"num_env_runners, num_learners and num_gpus_per_learner must be 0 for {self.algorithm}, which is a single"
                 " process without a GPU"
             )
+        if self.evaluation and not self.settings.has_policy:
+            raise ConfigError(f"{self.algorithm} trains no policy that could be measured; leave out the section evaluation")
         if not self.name or self.name != Path(self.name).name or self.name.startswith("."):
             raise ConfigError(f"name is {self.name!r}; it becomes part of a folder's name, so no slashes and no leading dot")
 

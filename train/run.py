@@ -44,7 +44,7 @@ class RunResult:
     path: Path
     """The run folder."""
     bundle: Path | None
-    """The exported policy; None if the run isn't finished."""
+    """The exported policy, or the file of an algorithm that trains none; None if the run isn't finished."""
     finished: bool
     """True if the budget is used up or the target is reached. Otherwise the run was interrupted and can be resumed."""
     metrics: dict[str, Any]
@@ -164,11 +164,16 @@ def check(experiment: Experiment) -> Evaluator | None:
     """
     import numpy as np
 
-    from train.algorithm_settings import ImitationSettings
+    from train.algorithm_settings import ImitationSettings, LearnedEvaluationSettings
     from train.runs.export import build_network, check_network
     from train.worlds.build import make_world, world_options
     from train.worlds.symmetry import views_of
 
+    if isinstance(experiment.settings, LearnedEvaluationSettings):
+        from train.learned_evaluation import check_games
+
+        check_games(experiment)
+        return None
     with clear_errors(experiment.env.name):
         world = make_world({**world_options(experiment), "num_games": 1})
     network = build_network(experiment, world)

@@ -11,7 +11,7 @@ from agents.analysis.lines import best_line
 from agents.analysis.move_classes import FAULTS
 from agents.analysis.parallel import spread
 from agents.analysis.played import Position
-from agents.analysis.words import cause_sentence, lost_sentence
+from agents.analysis.words import cause_sentence, evaluation_sentence, lost_sentence
 from agents.search.evaluation import SURE, WIN
 from envs.battlesnake.state import MOVE_NAMES
 
@@ -31,6 +31,7 @@ def as_json(analysis: Analysis, *, pool: ProcessPoolExecutor | None = None) -> d
         "opponents": played.opponents,
         "result": played.result or None,
         "nodes": analysis.nodes,
+        "evaluation": evaluation_sentence(analysis),
         "cause": cause_of(analysis),
         "faults": faults(analysis),
         "lost_turn": None if lost is None else analysis.turns[lost].turn,

@@ -17,7 +17,7 @@ from agents.search.alphabeta import (
     run,
 )
 from agents.search.evaluation import CROWD, SURE, WIN, Weights
-from agents.search.learned import chosen_evaluation
+from agents.search.learned import chosen_evaluation, evaluation_in_words
 from agents.search.make_unmake import search_rules
 from agents.search.time_management import WorkspacePool
 from envs.battlesnake.safety import safe_moves
@@ -69,6 +69,10 @@ class MoveSearch:
     def is_learned(self, state: State) -> bool:
         """Return whether the learned evaluation of duels applies to board 0, so that scores are on its scale."""
         return self._learned is not None and self._learned.applies_to(state)
+
+    def evaluation_in_words(self, state: State) -> str:
+        """Return by which evaluation board 0 is searched, and why."""
+        return evaluation_in_words(self._learned, state)
 
     def __call__(self, state: State, me: int, *, nodes: int | None = None) -> Opinions:
         """Return the opinions on board 0 for the living snake in slot `me`, of a game that isn't over.

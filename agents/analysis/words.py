@@ -8,6 +8,7 @@ from agents.analysis.causes import TOLD, cause_of
 from agents.analysis.game import Analysis, Turn
 from agents.analysis.lines import best_line
 from agents.analysis.move_classes import FAULTS
+from agents.analysis.opinions import MoveSearch
 from agents.analysis.rooms import room_after
 from agents.search.evaluation import SURE, WIN
 from envs.battlesnake.state import MOVE_NAMES
@@ -29,7 +30,7 @@ def arrows(analysis: Analysis, place: int) -> str:
 
 
 def in_words(analysis: Analysis, *, all_turns: bool = False) -> str:
-    """Return the whole report: who, the result, the turns that mattered, the lost turn, and the cause."""
+    """Return the whole report: who, the result, the turns that mattered, the lost turn, the cause, and the evaluation."""
     played = analysis.played
     against = ", ".join(played.opponents)
     ended = {"won": "won", "lost": "lost", "draw": "drew"}.get(played.result, "played (the end isn't recorded)")
@@ -37,7 +38,7 @@ def in_words(analysis: Analysis, *, all_turns: bool = False) -> str:
     head = f"{played.name} {ended} against {against}; {turns}, {analysis.nodes} nodes per turn"
     shown = list(range(len(analysis.turns))) if all_turns else turns_that_mattered(analysis)
     parts = [head, "", *table(analysis, shown)] if shown else [head, "", "no move cost 5 points or more"]
-    told = [lost_sentence(analysis), cause_sentence(analysis)]
+    told = [lost_sentence(analysis), cause_sentence(analysis), evaluation_sentence(analysis)]
     return "\n".join([*parts, "", counts(analysis), *filter(None, told)])
 
 
@@ -141,3 +142,14 @@ def cause_sentence(analysis: Analysis) -> str:
     killer = f" ({analysis.played.name_by_id(by)})" if by not in ("", analysis.played.snake["id"]) else ""
     since = f"; it began on turn {began}" if began is not None and began < died - 1 else ""
     return f"cause: {analysis.played.name} died on turn {died}: {TOLD[cause]}{killer}{since}"
+
+
+def evaluation_sentence(analysis: Analysis) -> str:
+    """Return by which evaluation the positions were searched, and from which turn on by another one."""
+    search, told, before = MoveSearch(analysis.nodes), list[str](), ""
+    for position in analysis.played.positions:
+        state, _ = position.state()
+        if (evaluation := search.evaluation_in_words(state)) != before:
+            told.append(evaluation if not before else f"from turn {position.turn} on {evaluation}")
+        before = evaluation
+    return f"positions are evaluated by: {'; '.join(told)}"

@@ -47,6 +47,9 @@ class Heuristics(Agent):
         self.rules = named if base is None else [certain_death, *(rule for rule in named if rule is not certain_death)]
         self.base = base
 
+    def evaluation_in_words(self, state: State | None = None) -> str | None:
+        return self.base.evaluation_in_words(state) if self.base else None
+
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         advice = [self._consult(Sight(state, b, i), _EVERY_MOVE) for b, i in zip(boards, slots, strict=True)]
         starts = self._starts(state, boards, slots, [one.allowed for one in advice])

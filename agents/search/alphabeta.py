@@ -17,7 +17,15 @@ from agents.agent import Agent, Decision
 from agents.policy import Policy
 from agents.search.best_response import best_reply
 from agents.search.evaluation import SCALE, SURE, WIN, Weights, crowd_weights_of, judge, weights_of
-from agents.search.learned import HAND_WRITTEN, Correction, LearnedEvaluation, chosen_evaluation, correct, new_correction
+from agents.search.learned import (
+    HAND_WRITTEN,
+    Correction,
+    LearnedEvaluation,
+    chosen_evaluation,
+    correct,
+    evaluation_in_words,
+    new_correction,
+)
 from agents.search.make_unmake import Turns, drift, new_turns, play, position_hash, search_rules, start_hash, take_back
 from agents.search.players import choose_players, head_distance, is_player
 from agents.search.ranges import Range
@@ -384,6 +392,9 @@ class AlphaBeta(Agent):
 
     def _new_workspace(self, state: State) -> AlphaBetaWorkspace:
         return new_workspace(state, table_bits=self.table_bits, learned=self.learned)
+
+    def evaluation_in_words(self, state: State | None = None) -> str | None:
+        return evaluation_in_words(self.learned, state)
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         budget = self.nodes or (DEFAULT_NODES if self.cpu_ms is None else None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,8 +32,10 @@ MOST = 20_000
 """The correction is never larger than this many points, so that no evaluation looks like a proven win."""
 LARGEST_SUM = (1 << 31) // LARGEST - 1
 """The largest sum of a phase's weights without their signs: the correction then fits into int32, which is computed fastest."""
+MAX_CELLS = 128
+"""The most cells of a board: the fill on two words has no more."""
 _FOLDER = Path(__file__).parent / "evaluations"
-_VERSION, _MAX_BYTES, _MAX_PHASES, _MAX_CELLS, _ENDLESS = 1, 256 << 10, 16, 128, 1 << 30
+_VERSION, _MAX_BYTES, _MAX_PHASES, _ENDLESS = 1, 256 << 10, 16, 1 << 30
 
 
 class LearnedEvaluationError(ProcsnakeError):
@@ -95,12 +97,14 @@ class LearnedEvaluation:
     """In the order of their `up_to`. At least one, and at most 16."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """How the weights were found, in JSON's types. Nothing is computed from it."""
+    name: str = field(default="given", compare=False)
+    """What people call it: the name under which it comes with procsnake, or that of its file. The file itself has none."""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> LearnedEvaluation:
         """Read what `write` has written. Raises `LearnedEvaluationError` for anything else."""
         try:
-            return _parsed(parse_json(read_text(path, _MAX_BYTES)))
+            return replace(_parsed(parse_json(read_text(path, _MAX_BYTES))), name=Path(path).name)
         except OSError as error:
             names = " or ".join((*shipped_evaluations(), HAND_WRITTEN))
             told = f"{path} can't be read: {error.strerror or error}"
@@ -117,9 +121,43 @@ class LearnedEvaluation:
 
     def applies_to(self, state: State) -> bool:
         """Whether the evaluation is meant for board 0 of this state. Elsewhere a search uses the hand-written one."""
+        return self.unfit_for(state) is None
+
+    def unfit_for(self, state: State) -> str | None:
+        """Return why the evaluation isn't meant for board 0 of this state; None if it is."""
         r, s = state.rules, state.arrays
-        is_duel = s.num_alive[0] == s.cause.shape[1] == 2 and not (r.wrapped or r.constrictor or r.solo or r.royale)
-        return bool(is_duel and s.num_hazards[0] == 0 and (r.width, r.height) == (self.width, self.height))
+        rules = next((name for name in ("wrapped", "constrictor", "solo", "royale") if getattr(r, name)), None)
+        snakes = s.cause.shape[1]
+        if rules:
+            return f"{rules} isn't the standard game"
+        if snakes != 2:
+            return f"the game has {snakes} {'snake' if snakes == 1 else 'snakes'}, and {self.name} is for duels"
+        if s.num_alive[0] != 2:
+            return "the game is over"
+        if s.num_hazards[0]:
+            return f"the board has hazards, and {self.name} was learned without"
+        if (r.width, r.height) != (self.width, self.height):
+            return f"the board is {r.width}×{r.height}, and {self.name} is for {self.width}×{self.height}"
+        return None
+
+    @property
+    def title(self) -> str:
+        """What kind it is, its name, and whether a test is known to have refused it or is still to be played."""
+        doubt = ", not accepted by a test" if self.training.get("accepted") is False else ""
+        return f"learned ({self.name}{doubt})"
+
+
+def evaluation_in_words(learned: LearnedEvaluation | None, state: State | None) -> str:
+    """Return which evaluation a search with `learned` uses on board 0 of `state`, and if it is the hand-written one, why.
+
+    Without a state it says where it uses which.
+    """
+    if learned is None:
+        return f"{HAND_WRITTEN}, because that was asked for"
+    if state is None:
+        return f"{learned.title} in duels of the standard game on {learned.width}×{learned.height}, {HAND_WRITTEN} elsewhere"
+    reason = learned.unfit_for(state)
+    return f"{HAND_WRITTEN}, because {reason}" if reason else learned.title
 
 
 def shipped_evaluations() -> list[str]:
@@ -141,7 +179,7 @@ def chosen_evaluation(given: LearnedEvaluation | str | os.PathLike[str]) -> Lear
 
 @cache
 def _shipped(name: str) -> LearnedEvaluation:
-    return LearnedEvaluation.read(_FOLDER / f"{name}.json")
+    return replace(LearnedEvaluation.read(_FOLDER / f"{name}.json"), name=name)
 
 
 def _parsed(data: Any) -> LearnedEvaluation:
@@ -150,8 +188,8 @@ def _parsed(data: Any) -> LearnedEvaluation:
     if found.pop("procsnake_evaluation", None) != _VERSION:
         raise ValueError(f'this procsnake reads version {_VERSION}, as in {{"procsnake_evaluation": {_VERSION}, …}}')
     width, height = (_whole(name, found.get(name), 3, 25) for name in ("width", "height"))
-    if width * height > _MAX_CELLS:
-        raise ValueError(f"the board has {width}×{height} cells, and {_MAX_CELLS} are the most")
+    if width * height > MAX_CELLS:
+        raise ValueError(f"the board has {width}×{height} cells, and {MAX_CELLS} are the most")
     phases = found.get("phases")
     if not isinstance(phases, list) or not 1 <= len(phases) <= _MAX_PHASES:
         raise ValueError(f"phases must be a list of 1 to {_MAX_PHASES} phases")

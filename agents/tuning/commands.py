@@ -16,12 +16,13 @@ from agents.registry import options_given
 from agents.sprt.commands import Live
 from agents.sprt.commands import line as sprt_line
 from agents.sprt.page import verdict_in_words, write_page
-from agents.sprt.play import SprtProgress, play_sprt
+from agents.sprt.play import play_sprt
 from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
 from agents.tournament.settings import Player
 from agents.tournament.store import Store
 from agents.tournament.workers import InProcesses, InThreads
+from agents.tuning.gate import figures_of
 from agents.tuning.learning_command import run_learn
 from agents.tuning.parameters import Parameter, choose, flat, nested, parameters_of, search_of, table, with_values
 from agents.tuning.play import TuningProgress, movement, play_tuning
@@ -45,8 +46,9 @@ _HELP = """\
 SPSA (--pairs) moves all parameters at once, up or down by coins, plays the two sides against each other, and steps towards the
 better one. Texel's method (--from) fits weights to the results of recorded games. Either way the result is a file of options,
 which is not accepted until a sequential test has found it better: --accept FILE plays that test. --learn FILE fits many weights
-of alphabeta's evaluation of duels to exploratory self-play, and writes a file for its option evaluation. Games are kept as they
-end: the same command goes on.
+of alphabeta's evaluation of duels to exploratory self-play, and writes a file for its option evaluation; procsnake train
+battlesnake-evaluation is the same as a run with tests, generation after generation. Games are kept as they end: the same
+command goes on.
 
 examples:
   procsnake tune alphabeta --parameters weights.length,weights.hunger --pairs 2000 --nodes 300
@@ -213,7 +215,7 @@ def _accept(options: argparse.Namespace) -> int:
         tell_own_efforts(test.effort, test.names_and_specs)
         progress = play_sprt(test, store, concurrency=jobs, workers=places, max_games=options.games, on_game=live)
     page = write_page(progress, Path(store_path).with_suffix(".html"))
-    replace(tuned, accepted=progress.verdict == "H1", test=_kept_of(progress)).write(path)
+    replace(tuned, accepted=progress.verdict == "H1", test=figures_of(progress)).write(path)
     print_json(progress.to_dict()) if options.json else print(f"{sprt_line(progress)}\n{verdict_in_words(progress)}")
     print(f"the verdict is in {path}, the games are in {store_path}, the report is {page}", file=sys.stderr)
     return 0
@@ -227,12 +229,6 @@ def _test(tuned: OptionsFile, options: argparse.Namespace) -> Sprt:
         hypotheses=Hypotheses(elo0=options.elo0, elo1=options.elo1),
         **_conditions(options),
     )
-
-
-def _kept_of(progress: SprtProgress) -> dict[str, Any]:
-    """The figures of a test that the file keeps."""
-    told = progress.to_dict()
-    return {name: told[name] for name in ("verdict", "games", "score", "elo", "llr", "elo0", "elo1", "snakes", "effort")}
 
 
 def line(progress: TuningProgress) -> str:

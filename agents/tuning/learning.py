@@ -18,7 +18,7 @@ from agents.tuning.self_play import SelfPlay, Views
 from agents.tuning.texel import fit_scale, mean_loss, probability
 from envs.common.errors import ConfigError
 
-_HELD_OUT, _STEPS, _PRECISION = 10, 50, 1e-9
+_HELD_OUT, _STEPS, _PRECISION, _PIECE = 10, 50, 1e-9, 1 << 16
 _PROVEN = 0.01
 _LENGTH = OWN.index("length")
 
@@ -99,7 +99,7 @@ def learn(views: Views, self_play: SelfPlay, fitting: Fitting) -> Learned:
 def _with_training(found: Learned, self_play: SelfPlay, fitting: Fitting) -> Learned:
     """The same, with the account of its training in the file."""
     figures = {name: getattr(found, name) for name in ("games", "positions", "scale", "loss_before", "loss", "least_loss")}
-    told: dict[str, Any] = {"self_play": asdict(self_play), "fitting": asdict(fitting), **figures}
+    told: dict[str, Any] = {"self_play": asdict(self_play), "fitting": asdict(fitting), **figures, "accepted": False}
     one = found.evaluation
     evaluation = LearnedEvaluation(width=one.width, height=one.height, phases=one.phases, training=told)
     return Learned(evaluation, **figures)
@@ -114,7 +114,7 @@ def _phases(
     phases, start = [], -1
     for end in ends:
         chosen = used & (together > start) & (together <= (1 << 30 if end is None else end))
-        weights = ridge_regression(views.features[chosen].astype(float), target[chosen], offset[chosen], fitting.ridge)
+        weights = ridge_regression(views.features[chosen], target[chosen], offset[chosen], fitting.ridge)
         phases.append(Phase.of(end, [round(weight) for weight in weights * scale * UNIT]))
         start = start if end is None else end
     return tuple(phases)
@@ -126,13 +126,20 @@ def ridge_regression(features: np.ndarray, target: np.ndarray, offset: np.ndarra
     The loss is the sum of -log of the likelihood, plus `ridge` / 2 times the sum of the squares of w in units in which each
     feature has variance 1. A feature that never varies is penalised in its own unit. Newton's method finds the only minimum.
     """
-    deviation = features.std(axis=0)
+    # In pieces: ten million positions as float64 would take gigabytes.
+    pieces = [slice(begin, begin + _PIECE) for begin in range(0, len(features), _PIECE)]
+    count = max(1, len(features))
+    mean = sum(features[piece].sum(axis=0, dtype=float) for piece in pieces) / count
+    deviation = np.sqrt(sum(((features[piece] - mean) ** 2).sum(axis=0) for piece in pieces) / count)
     unit = np.where(deviation > 0, deviation, 1.0)
-    scaled, found = features / unit, np.zeros(features.shape[1])
+    found = np.zeros(features.shape[1])
     for _ in range(_STEPS):
-        expected = probability(scaled @ found + offset)
-        slope = scaled.T @ (target - expected) - ridge * found
-        curvature = (scaled * (expected * (1 - expected))[:, None]).T @ scaled + ridge * np.eye(len(found))
+        slope, curvature = -ridge * found, ridge * np.eye(len(found))
+        for piece in pieces:
+            scaled = features[piece] / unit
+            expected = probability(scaled @ found + offset[piece])
+            slope += scaled.T @ (target[piece] - expected)
+            curvature += (scaled * (expected * (1 - expected))[:, None]).T @ scaled
         step = np.linalg.solve(curvature, slope)
         found = found + step
         if np.abs(step).max() < _PRECISION:

@@ -10,7 +10,7 @@ import io
 import json
 import signal
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -24,6 +24,7 @@ from agents.registry import make
 from agents.search.alphabeta import AlphaBeta
 from agents.search.evaluation import Weights, judge
 from agents.search.features import NUM_FEATURES, geometry, write_features
+from agents.search.learned import MAX_CELLS
 from agents.search.make_unmake import search_rules
 from agents.search.territory import new_territory, survey
 from agents.tournament.settings import derived_seed
@@ -70,6 +71,8 @@ class SelfPlay:
             raise ConfigError(f"{self.player!r} can't use a learned evaluation; only alphabeta can")
         if self.nodes < 1 or not 0 <= self.randomness <= 1 or self.opening_turns < 0 or self.every < 1:
             raise ConfigError(f"{self} can't be played: nodes and every are at least 1, and randomness is a share")
+        if self.width * self.height > MAX_CELLS:
+            raise ConfigError(f"{self.width}×{self.height} has more cells than {MAX_CELLS}, the most for a learned evaluation")
 
 
 @dataclass(frozen=True)
@@ -94,21 +97,22 @@ class Views:
         return Views(*(getattr(self, name)[chosen] for name in _COLUMNS))
 
 
-def play_block(settings: SelfPlay, block: int) -> Views:
-    """Play the games of a block, and return their positions."""
+def play_block(settings: SelfPlay, block: int) -> tuple[Views, np.ndarray]:
+    """Play the games of a block. Returns their positions, and the turns of each game, int64 (8,)."""
     player = make(settings.player, nodes=settings.nodes, table_bits=_TABLE_BITS)
     assert isinstance(player, AlphaBeta)
     found = [_play(settings, player, block * GAMES_PER_BLOCK + n) for n in range(GAMES_PER_BLOCK)]
-    return Views(*(np.concatenate([getattr(one, name) for one in found]) for name in _COLUMNS))
+    views = Views(*(np.concatenate([getattr(one, name) for one, _ in found]) for name in _COLUMNS))
+    return views, np.array([turns for _, turns in found], np.int64)
 
 
-def _play(settings: SelfPlay, player: AlphaBeta, game: int) -> Views:
-    """One game. Positions of its opening aren't kept."""
+def _play(settings: SelfPlay, player: AlphaBeta, game: int) -> tuple[Views, int]:
+    """One game, and its number of turns. Positions of its opening aren't kept."""
     seed = derived_seed(settings.seed, game)
     random, slots = np.random.default_rng(seed), np.arange(2)
     state = State(1, width=settings.width, height=settings.height, num_snakes=2)
     state.seed(seed)
-    running, view = start_games(state), _Viewer(state, player.weights)
+    running, view = start_games(state), Viewer(state, player.weights)
     share, opening, turn = random.uniform(0, settings.randomness), random.integers(settings.opening_turns + 1), 0
     rows: list[tuple[np.ndarray, int, int, int, int]] = []
     while running[0] and turn < settings.max_turns:
@@ -126,7 +130,7 @@ def _play(settings: SelfPlay, player: AlphaBeta, game: int) -> Views:
         turn += 1
     alive = state.arrays.cause[0] == ALIVE
     results = np.where(alive, 1.0, 0.0) if alive.sum() == 1 else np.full(2, 0.5)
-    return _views(rows, results, turn, game)
+    return _views(rows, results, turn, game), turn
 
 
 def _views(rows: list[tuple[np.ndarray, int, int, int, int]], results: np.ndarray, turns: int, game: int) -> Views:
@@ -137,7 +141,7 @@ def _views(rows: list[tuple[np.ndarray, int, int, int, int]], results: np.ndarra
     return Views(features, hand, search, results[slot].astype(np.float32), left, np.full(count, game, np.int64))
 
 
-class _Viewer:
+class Viewer:
     """Evaluates positions on boards of one shape by hand, and finds their features."""
 
     def __init__(self, state: State, weights: Weights) -> None:
@@ -156,15 +160,22 @@ class _Viewer:
 def collect(
     settings: SelfPlay, folder: Path, games: int, *, jobs: int = 1, on_block: Callable[[int, int], None] | None = None
 ) -> Views:
-    """Play at least `games` games, those left out whose blocks lie in `folder` already, and return all their positions.
+    """Play the games as `play_games` does, and return all their positions. Raises what it and `read_games` raise."""
+    play_games(settings, folder, games, jobs=jobs, on_block=on_block)
+    return read_games(folder, games)
+
+
+def play_games(
+    settings: SelfPlay, folder: Path, games: int, *, jobs: int = 1, on_block: Callable[[int, int], None] | None = None
+) -> None:
+    """Play at least `games` games, those left out whose blocks lie in `folder` already.
 
     A block is written as it ends, so that the same call goes on after an interruption. `on_block` is called with the number of
-    blocks that lie there, and the number that is asked for. Raises `ConfigError` if the folder has games of other settings, or
-    a file that can't be read.
+    blocks that lie there, and the number that is asked for. Raises `ConfigError` if the folder has games of other settings.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _claim(folder, settings)
-    paths = [folder / f"block-{block:06d}.npz" for block in range(-(-games // GAMES_PER_BLOCK))]
+    paths = _paths(folder, games)
     missing = [block for block, path in enumerate(paths) if not path.exists()]
     tell = on_block or (lambda done, asked: None)
     tell(len(paths) - len(missing), len(paths))
@@ -182,7 +193,10 @@ def collect(
             for place, done in enumerate(as_completed(pending), 1):
                 done.result()
                 tell(len(paths) - len(missing) + place, len(paths))
-    return _read(paths)
+
+
+def _paths(folder: Path, games: int) -> list[Path]:
+    return [folder / f"block-{block:06d}.npz" for block in range(-(-games // GAMES_PER_BLOCK))]
 
 
 def _claim(folder: Path, settings: SelfPlay) -> None:
@@ -200,18 +214,25 @@ def _claim(folder: Path, settings: SelfPlay) -> None:
 
 
 def _play_and_keep(settings: SelfPlay, block: int, path: Path) -> None:
-    views, content = play_block(settings, block), io.BytesIO()
-    np.savez_compressed(content, **{name: getattr(views, name) for name in _COLUMNS})
+    (views, turns), content = play_block(settings, block), io.BytesIO()
+    np.savez_compressed(content, turns=turns, **{name: getattr(views, name) for name in _COLUMNS})
     write_whole(path, content.getvalue())
 
 
-def _read(paths: list[Path]) -> Views:
-    columns: dict[str, list[np.ndarray]] = {name: [] for name in _COLUMNS}
-    for path in paths:
-        try:
-            with np.load(path, allow_pickle=False) as block:
-                for name in _COLUMNS:
-                    columns[name].append(block[name])
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ConfigError(f"{path} can't be read ({error}); remove it, and its games are played again") from error
-    return Views(*(np.concatenate(columns[name]) for name in _COLUMNS))
+def read_games(folder: Path, games: int) -> Views:
+    """Return the positions of the first `games` games, rounded up to whole blocks. Raises `ConfigError` for a damaged file."""
+    blocks = [_read(path, _COLUMNS) for path in _paths(folder, games)]
+    return Views(*(np.concatenate([block[name] for block in blocks]) for name in _COLUMNS))
+
+
+def read_turns(folder: Path, games: int) -> np.ndarray:
+    """Return the turns of each of the first `games` games, rounded up to whole blocks. Raises as `read_games` does."""
+    return np.concatenate([np.zeros(0, np.int64), *(_read(path, ("turns",))["turns"] for path in _paths(folder, games))])
+
+
+def _read(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as block:
+            return {name: block[name] for name in names}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ConfigError(f"{path} can't be read ({error}); remove it, and its games are played again") from error

@@ -66,9 +66,9 @@ class EgocentricPlanes:
       the whole board wherever the head is.
     * `rotate` turns the window so that the snake heads up. There are then three actions: left, ahead, right. A snake that has
       not moved yet counts as heading up.
-    * `cyclic` shifts the board cyclically until the head is in the middle, so that a window with a `radius` of at least half the
-      board's longer side shows all of it: what lies beyond the window on one side comes in on the other. `edge` marks where the
-      board ends, and beyond these marks lie the cells of the other side.
+    * `cyclic` shifts the board cyclically until the head is in the middle, so that a window with a `radius` of at least half
+      the board's longer side shows all of it: what lies beyond the window on one side comes in on the other. `edge` marks
+      where the board ends, and beyond these marks lie the cells of the other side.
     """
 
     view: str = "window"

@@ -18,7 +18,10 @@ TRACKS, FRAMEWORKS = tuple(NUM_LEVELS), ("tf", "torch")
 _SETTINGS = {"ppo": algorithms.ppo, "dqn": algorithms.dqn, "apex": algorithms.apex}
 _SHARE_OF_GPU = 0.4
 _TRANSLATED = ("name", "env", "network", "algorithm", *_SETTINGS, "budget", "seed", "checkpoints", "num_env_runners")
-_HERE_ONLY = ("mxnet_dqn", "imitation", "evaluation", "stop", "tune", "num_learners", "num_gpus_per_learner", "scale")
+_HERE_ONLY = (
+    "mxnet_dqn", "imitation", "learned_evaluation", "evaluation", "stop", "tune", "num_learners", "num_gpus_per_learner",
+    "scale",
+)  # fmt: skip
 """Keys that say how the run was watched and on which machines, which the entry doesn't need."""
 _KNOWN = {*_TRANSLATED, *_HERE_ONLY}
 _KIT_SWITCHES = {"center_agent": True, "paint_vel_info": False, "use_generated_assets": False, "use_sequential_levels": False}

@@ -110,6 +110,26 @@ def test_the_browser_is_shown_the_page_until_it_is_interrupted(capsys, monkeypat
     assert url.endswith("/analyse") != with_game
 
 
+def test_a_turn_is_explained_by_the_shares_of_its_evaluation(capsys, game):
+    path, proof = game
+    code, out, _ = run(capsys, "analyse", path, "--snake", proof.victim, "--explain", str(proof.turn))
+    assert code == 0
+    assert out.startswith(f"{proof.victim}, turn {proof.turn}: ")
+    assert "room: cells that it reaches first" in out
+    code, out, _ = run(capsys, "analyse", path, "--snake", proof.victim, "--explain", str(proof.turn), "--json")
+    told = json.loads(out)
+    assert (told["snake"], told["turn"]) == (proof.victim, proof.turn)
+    assert told["score"] == pytest.approx(sum(share["points"] for share in told["shares"]), abs=3)
+    code, _, err = run(capsys, "analyse", path, "--explain", "99999")
+    assert code == 2
+    assert "--explain 99999 is no turn on which" in err
+
+
+def test_the_evaluation_behind_the_scores_is_told(capsys):
+    _, out, _ = run(capsys, "analyse", OFFICIAL, *FEW)
+    assert out.endswith("\npositions are evaluated by: learned (duel)\n")
+
+
 def test_a_kept_game_is_found_by_its_id(capsys, archive):
     url, (game_id, *_) = archive
     code, out, _ = run(capsys, "analyse", game_id, "--database", url, "--json", *FEW)

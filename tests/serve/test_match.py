@@ -36,6 +36,23 @@ def test_a_match_is_told_and_repeats_with_its_seed(capsys):
     assert lines[3].endswith("turns")
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["flood"], "alphabeta evaluates positions by: learned (duel)"),
+        (["flood", "greedy"], "by: hand-written, because the game has 3 snakes, and duel is for duels"),
+        (["flood", "--width", "7"], "by: hand-written, because the board is 7×11, and duel is for 11×11"),
+        (["flood", "--ruleset", "wrapped"], "by: hand-written, because wrapped isn't the standard game"),
+    ],
+    ids=str,
+)
+def test_which_evaluation_plays_on_this_board_is_told_in_one_line(capsys, words, told):
+    assert procsnake.main(["match", "alphabeta?nodes=20", *words, "--seed", "3", "--json"]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "evaluates positions by" in line]
+    assert len(lines) == 1
+    assert lines[0].endswith(told)
+
+
 def test_it_plays_rules_of_ones_own_against_a_server_and_draws_the_end(capsys, tmp_path):
     rule = tmp_path / "mine.py"
     rule.write_text("def right(me): return [0, 0, 0, 1]")

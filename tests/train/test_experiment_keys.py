@@ -30,7 +30,7 @@ def test_every_key_is_told_with_its_meaning_and_can_be_set(name):
     assert not [key.key for key in found if not key.meaning]
     assert not {"env.options", "network.options"} & {key.key for key in found}
     told = {key.key: key for key in found}
-    assert told[f"{experiment.algorithm}.gamma" if experiment.algorithm != "imitation" else "seed"]
+    assert told[f"{experiment.algorithm}.gamma" if hasattr(experiment.settings, "gamma") else "seed"]
     assert {"name", "env.name", "budget.max_minutes", "stop.metric", "evaluation.games"} <= set(told)
     given = {"name", "seed", "num_env_runners", f"{experiment.algorithm}.learning_rate"} & set(told)
     experiment.override([f"{key}={json.dumps(told[key].value)}" for key in given])

@@ -20,11 +20,14 @@ from agents.evaluation import opponents_text, wilson_interval
 from agents.evaluation.record import RECORD, EpisodesRecord, EvaluationRecord, read_episodes, read_record
 from agents.pages import chart_grid, columns, fold, html_page, lead, note, section, table
 from envs.common.command_line import shell_command, write_whole
+from train.algorithm_settings import ALGORITHMS
+from train.runs import generations
 from train.runs import report_charts as charts
 from train.runs.film import film_of
-from train.runs.folder import BUNDLE, REPORT, disk_errors, resume_command
+from train.runs.folder import BUNDLE, EVALUATION, REPORT, disk_errors, resume_command
 from train.runs.history import Columns, read_columns, read_config
 
+_WITHOUT_NETWORK = {name for name, settings in ALGORITHMS.items() if not settings.has_policy}
 _OPTIONS = (
     ("map", "map {}"), ("ruleset", "ruleset {}"), ("rewards", "rewards {}"),
     ("distribution_mode", "{}"), ("levels", "levels {}"),
@@ -56,7 +59,8 @@ def _page(folder: Path, config: Mapping[str, Any], history: Columns) -> str:
             *_measured(folder, config, history, record),
             section("A game", film_of(folder)),
         ),
-        chart_grid(charts.first(config, history)),
+        generations.generations(folder),
+        chart_grid(generations.charts(history) or charts.first(config, history)),
     ]
     if history:
         sections += [
@@ -90,7 +94,8 @@ def _what_was_trained(config: Mapping[str, Any], history: Columns) -> str:
     if "num_snakes" in options:
         parts.append(f"{options['num_snakes']} snakes")
     parts += [said.format(options[key]) for key, said in _OPTIONS if isinstance(options.get(key), str)]
-    parts.append(f"network {network.get('name', 'mlp')}")
+    if config.get("algorithm") not in _WITHOUT_NETWORK:
+        parts.append(f"network {network.get('name', 'mlp')}")
     spent = f": {history['agent_steps'][-1]:,.0f} decisions in {history['minutes'][-1]:.1f} minutes" if history else ""
     return ", ".join(parts) + spent
 
@@ -98,7 +103,7 @@ def _what_was_trained(config: Mapping[str, Any], history: Columns) -> str:
 def _state(folder: Path, about: Mapping[str, Any], history: Columns) -> str:
     if not history:
         state = "no iteration has ended yet"
-    elif (folder / BUNDLE / "card.json").is_file():
+    elif (folder / BUNDLE / "card.json").is_file() or (folder / EVALUATION).is_file():
         state = "finished"
     else:
         state = f"under way or interrupted; go on with: {resume_command(folder)}"

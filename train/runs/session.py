@@ -44,6 +44,8 @@ class Session:
 
     def begin(self, start: Checkpoint | None, *, wandb: bool = False) -> None:
         """Start at a checkpoint with its counters, or from the beginning."""
+        if not self.experiment.settings.has_policy:
+            self.algorithm.work_in(self.folder.path)
         if start is not None:
             path, self.counters = start
             self.algorithm.restore_from_path(str(path.absolute()))
@@ -82,12 +84,12 @@ class Session:
         return dict(self.row)
 
     def end(self, *, provenance: dict[str, Any], command: str) -> Path | None:
-        """Save the run and write its report. If the run is finished, export the policy and return its path."""
+        """Save the run and write its report. If the run is finished, export what was trained and return its path."""
         if self._saved_iteration != self.counters["iteration"]:
             self.save()
         bundle = None
         if self.fraction_done() >= 1.0:
-            self.progress.status("exporting the policy")
+            self.progress.status("exporting what was trained")
             bundle = self._export(provenance, command)
         write_report(self.folder.path)
         return bundle
@@ -164,8 +166,12 @@ class Session:
         if value > (best[1]["best"] if best else -math.inf):
             self.folder.save_best(self.write_checkpoint, {**self.row, "best": value})
 
-    def _export(self, provenance: dict[str, Any], command: str) -> Path:
+    def _export(self, provenance: dict[str, Any], command: str) -> Path | None:
         """The newest network, or the best one if the experiment says by which metric."""
+        if not self.experiment.settings.has_policy:
+            path, told = self.algorithm.export(provenance, command)
+            self.progress.say(told)
+            return Path(path) if path else None
         from train.runs.export import checkpointed_weights, export_bundle
 
         best = self.folder.best_checkpoint()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path, PurePath
 
 import numpy as np
 import pytest
 
 from agents import make
+from agents.heuristics.composition import Heuristics
 from agents.search import AlphaBeta
 from agents.search.evaluation import SURE, Weights, judge
 from agents.search.features import LARGEST, NUM_FEATURES, OWN, SHARED, geometry, write_features
@@ -151,6 +153,36 @@ def test_elsewhere_the_hand_written_evaluation_is_used_and_the_note_says_so(sett
     before, after = plain.act(one, int(slots[0])), learned.act(one, int(slots[0]))
     assert after.note["evaluation"] == HAND_WRITTEN
     assert (before.move, before.note) == (after.move, after.note)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"num_snakes": 2}, "learned (duel)"),
+        ({"num_snakes": 4}, "hand-written, because the game has 4 snakes, and duel is for duels"),
+        ({"num_snakes": 2, "width": 7, "height": 9}, "hand-written, because the board is 7×9, and duel is for 11×11"),
+        ({"num_snakes": 2, "ruleset": "constrictor"}, "hand-written, because constrictor isn't the standard game"),
+        ({"num_snakes": 2, "ruleset": "royale"}, "hand-written, because royale isn't the standard game"),
+    ],
+    ids=str,
+)
+def test_which_evaluation_plays_is_told_with_the_reason(settings, told):
+    state, _, _ = played_boards(1, **settings)[0]
+    assert make("alphabeta").evaluation_in_words(state) == told
+    # As the note of its moves says.
+    assert make("alphabeta", nodes=50).act(state, 0).note["evaluation"] == told.partition(",")[0].partition(" ")[0]
+
+
+def test_which_evaluation_plays_is_told_of_other_players(tmp_path):
+    state, _, _ = played_boards(1, num_snakes=2)[0]
+    assert make("alphabeta?evaluation=hand-written").evaluation_in_words(state) == "hand-written, because that was asked for"
+    assert make("flood").evaluation_in_words(state) is None
+    everywhere = "learned (duel) in duels of the standard game on 11×11, hand-written elsewhere"
+    assert make("alphabeta").evaluation_in_words() == everywhere
+    assert Heuristics(["walls"], make("alphabeta")).evaluation_in_words() == everywhere
+    path = tmp_path / "mine.json"
+    replace(random_weights(0), training={"accepted": False}).write(path)
+    assert AlphaBeta(evaluation=path).evaluation_in_words(state) == "learned (mine.json, not accepted by a test)"
 
 
 def test_hazards_are_left_to_the_hand_written_evaluation():

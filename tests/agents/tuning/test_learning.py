@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 import agents
 from agents.search.features import NUM_FEATURES, OWN
 from agents.search.learned import UNIT, LearnedEvaluation
+from agents.tuning import learning
 from agents.tuning.learning import Fitting, corrections, learn, ridge_regression, targets
 from agents.tuning.self_play import SelfPlay, Views
 from agents.tuning.texel import probability
@@ -38,7 +39,9 @@ def planted():
     return weights
 
 
-def test_the_regression_finds_the_minimum_that_scipy_finds():
+@pytest.mark.parametrize("piece", [1 << 16, 96], ids=["at once", "in pieces"])
+def test_the_regression_finds_the_minimum_that_scipy_finds(piece, monkeypatch):
+    monkeypatch.setattr(learning, "_PIECE", piece)
     random = np.random.default_rng(1)
     features, offset = random.normal(size=(400, 4)) * [1, 3, 0.2, 1], random.normal(size=400)
     features[:, 3] = 2.0

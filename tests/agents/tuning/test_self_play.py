@@ -24,14 +24,17 @@ def same(a, b):
 
 
 def test_a_block_is_a_function_of_its_settings_and_its_number():
-    first = play_block(SMALL, 3)
-    assert same(first, play_block(SMALL, 3))
+    first, turns = play_block(SMALL, 3)
+    assert same(first, play_block(SMALL, 3)[0])
+    assert turns.tolist() == play_block(SMALL, 3)[1].tolist()
     assert set(first.game) <= set(range(3 * GAMES_PER_BLOCK, 4 * GAMES_PER_BLOCK))
-    assert not np.array_equal(first.hand, play_block(SMALL, 4).hand)
+    assert not np.array_equal(first.hand, play_block(SMALL, 4)[0].hand)
 
 
 def test_positions_are_quiet_and_the_results_of_both_snakes_make_one_win():
-    views = play_block(SMALL, 0)
+    views, turns = play_block(SMALL, 0)
+    assert len(turns) == GAMES_PER_BLOCK
+    assert views.turns_left.max() <= turns.max() <= SMALL.max_turns
     assert len(views.game) > 20
     assert (views.features[:, DISTANCE] != 2).all()
     assert (views.features[:, LENGTH] >= 3).all()
@@ -46,7 +49,7 @@ def test_positions_are_quiet_and_the_results_of_both_snakes_make_one_win():
 
 
 def test_each_view_of_a_position_has_the_other_one_mirrored():
-    views, pairs = play_block(SMALL, 1), 0
+    (views, _), pairs = play_block(SMALL, 1), 0
     for game in np.unique(views.game):
         for left in np.unique(views.turns_left[views.game == game]):
             a, b = views.features[(views.game == game) & (views.turns_left == left)]

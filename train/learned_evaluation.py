@@ -1,0 +1,281 @@
+"""Learns alpha-beta's evaluation of duels, generation after generation: games, a fit, a sequential test, the next games.
+
+A generation plays exploratory games of the search against itself with the evaluation that is best so far, fits a correction of
+the hand-written score to their positions (`agents.tuning` has both), and tests it sequentially against the best so far, at
+equal time. Only an evaluation that passes plays the next generation. So a generation that learned nothing costs time but no
+strength.
+
+`train.algorithm_settings.LearnedEvaluationSettings` lists the settings.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.registry import make
+from agents.search.alphabeta import AlphaBeta
+from agents.search.learned import LearnedEvaluation
+from agents.sprt.play import SprtProgress, play_sprt
+from agents.sprt.settings import Sprt
+from agents.sprt.statistics import Hypotheses
+from agents.tournament.settings import derived_seed
+from agents.tournament.store import Store
+from agents.tournament.workers import InProcesses, InThreads
+from agents.tuning.gate import figures_of, gate_of
+from agents.tuning.learning import Fitting, learn
+from agents.tuning.parameters import with_values
+from agents.tuning.self_play import SelfPlay, play_games, read_games, read_turns
+from envs.common.bounded import parse_json, read_text
+from envs.common.command_line import shell_command, write_whole
+from envs.common.cores import usable_cores
+from envs.common.errors import ConfigError
+from train.algorithm_settings import LearnedEvaluationSettings
+from train.config import Experiment
+from train.runs.folder import EVALUATION, GENERATIONS
+from train.runs.metrics import nested_result
+
+_MADE_IN, _STATE, _MAX_BYTES = "made-in.txt", "stage.json", 1 << 20
+_BOARD = ("width", "height", "num_snakes", "num_games")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """How far a run has come. The games themselves lie in the run's folder."""
+
+    generation: int = 1
+    """The generation that is being made."""
+    games: int = 0
+    """The games of self-play that it has played."""
+    is_fitted: bool = False
+    test_games: int = 0
+    """The games of its test that count."""
+    test_turns: int = 0
+    """The turns of these games."""
+    best: int = 0
+    """The generation whose evaluation was accepted last; 0 before there was one."""
+
+
+def check_games(experiment: Experiment) -> None:
+    """Raise `ConfigError` if the experiment's games aren't the ones for which there are learned evaluations."""
+    options = experiment.env.options
+    if experiment.env.name != "battlesnake" or set(options) - set(_BOARD) or options.get("num_snakes", 2) != 2:
+        asked = ", ".join(f"{name}: {value!r}" for name, value in options.items())
+        raise ConfigError(
+            f"env is {experiment.env.name} with {asked or 'no options'}; an evaluation is learned from duels of Battlesnake's"
+            " standard game, so env.options may have width, height and num_snakes: 2 alone"
+        )
+    _self_play(experiment, Stage(), _settings(experiment).player)
+    Hypotheses(elo1=_settings(experiment).gate_elo1)
+
+
+def _self_play(experiment: Experiment, stage: Stage, player: str) -> SelfPlay:
+    """The games of a generation. Raises `ConfigError` for a player that isn't alpha-beta."""
+    s, options = _settings(experiment), experiment.env.options
+    return SelfPlay(
+        player=player,
+        nodes=s.nodes,
+        randomness=s.randomness,
+        opening_turns=s.opening_turns,
+        every=s.every,
+        max_turns=s.max_turns,
+        width=options.get("width", 11),
+        height=options.get("height", 11),
+        seed=derived_seed(experiment.seed, stage.generation),
+    )
+
+
+def _settings(experiment: Experiment) -> LearnedEvaluationSettings:
+    assert isinstance(experiment.settings, LearnedEvaluationSettings)
+    return experiment.settings
+
+
+class EvaluationTrainer:
+    """Makes generations of evaluations. A run (`train.runs.session`) calls `train` again and again.
+
+    Each call plays some games, of self-play or of the test. All that it does follows from the experiment and from the stage,
+    so a run that was interrupted comes to the same evaluations as one that wasn't.
+    """
+
+    fraction_done = 0.0
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment, self.settings, self.stage = experiment, _settings(experiment), Stage()
+        self._processes = self.settings.num_processes or usable_cores()
+        self._run = Path()
+
+    def work_in(self, run: Path) -> None:
+        """Have the generations' games, tests and evaluations lie in the folder of this run.
+
+        A run that was moved plays the games of its present generation again, because they name files by their old places.
+        """
+        self._run = run.absolute()
+        folder = self._run / GENERATIONS
+        folder.mkdir(exist_ok=True)
+        made_in = folder / _MADE_IN
+        if made_in.is_file() and read_text(made_in, _MAX_BYTES) != str(folder):
+            for work in [*folder.glob("games-*"), *folder.glob("test-*")]:
+                shutil.rmtree(work) if work.is_dir() else work.unlink()
+        write_whole(made_in, str(folder))
+
+    def train(self) -> dict[str, Any]:
+        """Play the next games. Returns metrics, named and nested as RLlib's.
+
+        With its last game of self-play a generation is fitted, and with the last one of its test it is accepted or not.
+        """
+        began, generation, learned = time.perf_counter(), self.stage.generation, 0.0
+        if self.stage.is_fitted:
+            turns, told = self._test()
+        else:
+            turns, told = self._play(), {}
+            played = time.perf_counter()
+            if self.stage.games >= self.settings.games:
+                told = self._fit()
+            learned = time.perf_counter() - played
+        counts = {"generation": generation, "generations": self.stage.generation - 1, "best_generation": self.stage.best}
+        return nested_result(
+            env_steps=turns,
+            agent_steps=2 * turns,
+            playing=time.perf_counter() - began - learned,
+            learning=learned,
+            episodes={"return": np.zeros(0)},
+            learned={name: float(value) for name, value in {**counts, **told}.items() if math.isfinite(value)},
+        )
+
+    def export(self, provenance: dict[str, Any], command: str) -> tuple[Path | None, str]:
+        """Write the evaluation accepted last, or else the one fitted last, into the run's folder.
+
+        Returns its path, and in words whether it was accepted; None as path if no generation was fitted.
+        """
+        stage = self.stage
+        chosen = stage.best or stage.generation - (0 if stage.is_fitted else 1)
+        if not chosen:
+            return None, "the budget ended before the first generation was fitted; give it more minutes or fewer games"
+        found, path = LearnedEvaluation.read(self._evaluation(chosen)), self._run / EVALUATION
+        own = {name: provenance[name] for name in ("versions", "git_commit")}
+        replace(found, training={**found.training, **own, "command": command}).write(path)
+        play = shell_command("play", self._with(path), "flood")
+        if stage.best:
+            return path, f"the evaluation of generation {chosen} was accepted by its test; watch it: {play}"
+        return path, f"NOT ACCEPTED: no generation passed its test. The evaluation is generation {chosen}'s: {play}"
+
+    def save_to_path(self, path: str) -> None:
+        """Save how far the run has come."""
+        Path(path, _STATE).write_text(json.dumps(asdict(self.stage), indent=1) + "\n", encoding="utf-8")
+
+    def restore_from_path(self, path: str) -> None:
+        """Go on where `save_to_path` was called. Games that were played later are found in the run's folder."""
+        self.stage = Stage(**parse_json(read_text(Path(path, _STATE), _MAX_BYTES)))
+
+    def stop(self) -> None:
+        """Nothing runs between two iterations."""
+
+    def _play(self) -> int:
+        """Play some games of self-play. Returns their turns."""
+        folder, before = self._work("games"), self.stage.games
+        games = min(before + self.settings.games_per_iteration, self.settings.games)
+        play_games(self._games(), folder, games, jobs=self._processes)
+        self.stage = replace(self.stage, games=games)
+        return int(read_turns(folder, games).sum() - read_turns(folder, before).sum())
+
+    def _fit(self) -> dict[str, float]:
+        s, stage = self.settings, self.stage
+        fitting = Fitting(discount=s.discount, search_share=s.search_share, ridge=s.ridge, phases=s.phases)
+        found = learn(read_games(self._work("games"), stage.games), self._games(), fitting)
+        card = {**found.evaluation.training, "generation": stage.generation, "test": None}
+        card["self_play"] = {**card["self_play"], "player": self._best_in_words()}
+        replace(found.evaluation, training=card).write(self._evaluation(stage.generation))
+        self.stage = replace(stage, is_fitted=True)
+        return {
+            "positions": found.positions,
+            "loss_hand_written": found.loss_before,
+            "loss": found.loss,
+            "loss_of_targets": found.least_loss,
+        }
+
+    def _test(self) -> tuple[int, dict[str, float]]:
+        """Play some games of the test, and accept or refuse if they decide. Returns their turns, and what is known by now."""
+        s, stage, one_process = self.settings, self.stage, self._processes == 1
+        most = min(stage.test_games + s.games_per_iteration, s.gate_games)
+        with Store(self._work("test").with_suffix(".db"), Sprt) as store:
+            progress = play_sprt(
+                self._gate(),
+                store,
+                concurrency=self._processes,
+                workers=InThreads if one_process else InProcesses,
+                max_games=most,
+            )
+        games = progress.games
+        self.stage = replace(stage, test_games=len(games), test_turns=sum(game.turns for game in games))
+        turns, told = self.stage.test_turns - stage.test_turns, _figures(progress)
+        if progress.verdict is not None or len(games) + 2 > s.gate_games:
+            told["accepted"] = float(self._decide(progress))
+        return turns, told
+
+    def _decide(self, progress: SprtProgress) -> bool:
+        """Write the verdict into the generation's evaluation, and begin the next generation."""
+        stage, accepted = self.stage, progress.verdict == "H1"
+        path, against = self._evaluation(stage.generation), self._best_in_words()
+        found = LearnedEvaluation.read(path)
+        test = {"against": against, "nodes": self._gate_nodes(), **figures_of(progress)}
+        replace(found, training={**found.training, "accepted": accepted, "test": test}).write(path)
+        self.stage = Stage(generation=stage.generation + 1, best=stage.generation if accepted else stage.best)
+        return accepted
+
+    def _gate(self) -> Sprt:
+        """The test of the present generation against the best player so far."""
+        generation, games = self.stage.generation, self._games()
+        new, old = self._gate_nodes()
+        return gate_of(
+            self._with(self._evaluation(generation)),
+            self._best(),
+            new_nodes=new,
+            nodes=old,
+            hypotheses=Hypotheses(elo1=self.settings.gate_elo1),
+            width=games.width,
+            height=games.height,
+            seed=derived_seed(self.experiment.seed, generation, 1),
+        )
+
+    def _gate_nodes(self) -> tuple[int, int]:
+        """The nodes per move of the new and of the best player, by which both have about equal time."""
+        best = make(self._best())
+        assert isinstance(best, AlphaBeta)
+        speed = self.settings.gate_speed if best.learned is None else 1.0
+        return max(1, round(self.settings.gate_nodes * speed)), self.settings.gate_nodes
+
+    def _games(self) -> SelfPlay:
+        return _self_play(self.experiment, self.stage, self._best())
+
+    def _best(self) -> str:
+        return self._with(self._evaluation(self.stage.best)) if self.stage.best else self.settings.player
+
+    def _best_in_words(self) -> str:
+        return f"generation {self.stage.best}" if self.stage.best else self.settings.player
+
+    def _with(self, evaluation: Path) -> str:
+        return with_values(self.settings.player, {"evaluation": str(evaluation)})
+
+    def _evaluation(self, generation: int) -> Path:
+        return self._run / GENERATIONS / f"evaluation-{generation:03d}.json"
+
+    def _work(self, kind: str) -> Path:
+        """Where the present generation keeps its "games" or its "test"."""
+        return self._run / GENERATIONS / f"{kind}-{self.stage.generation:03d}"
+
+
+def _figures(progress: SprtProgress) -> dict[str, float]:
+    """What a test has shown by now, as columns of progress.csv."""
+    found = progress.strength()
+    told = {"test_games": float(len(progress.games)), "test_llr": progress.ratio}
+    if found:
+        told |= {"test_score": found.score.value, "test_elo": found.elo.value}
+        told |= {"test_elo_low": found.elo.low, "test_elo_high": found.elo.high}
+    return told
