@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from envs.api import BatchEnv
+from envs.common.errors import ConfigError
 from train.algorithm_settings import CloningSettings
 from train.config import Experiment
 from train.demonstrations.dataset import DemonstrationBatch
 from train.demonstrations.learner import DemonstrationLearner
-from train.demonstrations.recorded import RecordedDemonstrations, Tell, read_demonstrations
+from train.demonstrations.recorded import RecordedDemonstrations, Tell, games_hash, read_demonstrations
 from train.runs.metrics import means_of, nested_result
 from train.worlds.build import make_world, without_training, world_options
 
@@ -87,12 +88,19 @@ def games_of(
 ) -> RecordedDemonstrations:
     """Return the games that an experiment clones. What was read last is kept, because a run is checked before it begins.
 
-    Raises what `read_demonstrations` does.
+    Raises what `read_demonstrations` does, and `ConfigError` if the games aren't those that the run began with.
     """
     global _last_read
-    assert isinstance(experiment.settings, CloningSettings)
-    key = repr((experiment.settings, experiment.env))
+    settings = experiment.settings
+    assert isinstance(settings, CloningSettings)
+    found = games_hash(settings.games)
+    if settings.games_sha256 not in (None, found):
+        raise ConfigError(
+            f"the games in {', '.join(settings.games)} aren't those that this run began with (SHA-256"
+            f" {str(settings.games_sha256)[:12]}…, now {found[:12]}…); put those back, or begin a new run with --from-games"
+        )
+    key = repr((settings, experiment.env, found))
     if _last_read is None or _last_read[0] != key:
         rewards = experiment.env.options.get("rewards", "win")
-        _last_read = key, read_demonstrations(experiment.settings, world, rewards, say=say, status=status)
+        _last_read = key, read_demonstrations(settings, world, rewards, say=say, status=status)
     return _last_read[1]

@@ -69,20 +69,14 @@ def read_demonstrations(
 ) -> RecordedDemonstrations:
     """Read the games of `settings` as `world` would show them. `rewards` are the world's, from which returns follow.
 
-    `say` hears which games are left out and why, and `status` how far it is. Raises `ConfigError` for a world without snakes,
-    if the games have changed since the run began, or if too little is left to learn from; and `UnknownNameError` for a snake
-    that played in none of them.
+    `say` hears which games are left out and why, and `status` how far it is. Raises `ConfigError` for a world without snakes
+    or if too little is left to learn from, and `UnknownNameError` for a snake that played in none of the games.
     """
     *_, games = layers(world)
     if not isinstance(games, BattlesnakeVectorEnv):
         raise ConfigError(f"recorded games are Battlesnake's; env is {type(games).__name__}. Choose a Battlesnake experiment")
     if not settings.games:
         raise ConfigError("cloning.games is empty; name recordings, folders or games: --from-games outputs/arena-games")
-    if settings.games_sha256 not in (None, games_hash(settings.games)):
-        raise ConfigError(
-            f"the games in {', '.join(settings.games)} aren't those that this run began with (SHA-256"
-            f" {str(settings.games_sha256)[:12]}…); put those back, or begin a new run with --from-games"
-        )
     reader = _Reader(settings, games, _outcome_rewards(rewards))
     paths = recording_files(settings.games)
     for number, path in enumerate(paths, 1):
@@ -145,14 +139,13 @@ class _Reader:
         return RecordedDemonstrations(whole, np.concatenate(games), len(self._games))
 
     def _take_in(self, recording: Recording, path: Path) -> None:
-        boards, settings = recording.boards(), recording.settings
+        boards, settings, snakes = recording.boards(), recording.settings, self._chosen(recording)
         if (boards[0]["width"], boards[0]["height"]) != (self.world.state.width, self.world.state.height):
             width, height = boards[0]["width"], boards[0]["height"]
             raise ConfigError(
                 f"its board is {width}×{height}, the experiment's {self.world.state.width}×{self.world.state.height};"
                 f" --set env.options.width={width} --set env.options.height={height} clones games of that size"
             )
-        snakes = self._chosen(recording)
         game = str(recording.game.get("id") or path.name)
         new = [snake for snake in snakes if (game, snake) not in self._seen]
         decisions = [decision for snake in new for decision in _decisions_of(recording, snake)]

@@ -27,16 +27,16 @@ def initial_weights(experiment: Experiment) -> dict[str, np.ndarray]:
     with single_world(experiment) as world:
         shown, network = contracts(experiment, world), build_network(experiment, world)
     card = loaded.card
-    seen = {"observation": card.observation, "observation_shape": list(card.observation_shape), "action": card.action}
-    for what, value in seen.items():
-        if value != shown[what]:
+    for what in ("observation", "observation_shape"):
+        own, wanted = json.dumps(getattr(card, what)), json.dumps(shown[what])
+        if own != wanted:
             raise ConfigError(
-                f"{experiment.init_from} can't be the beginning: its {what} is {json.dumps(value)}, the experiment's"
-                f" {json.dumps(shown[what])}. Choose the env.options that it was trained with"
+                f"{experiment.init_from} can't be the beginning: its {what} is {own}, the experiment's {wanted}. Choose the"
+                " env.options that it was trained with"
             )
     weights = load(loaded.weights)
-    wanted = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
-    if wanted != {name: value.shape for name, value in weights.items()}:
+    shapes = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+    if shapes != {name: value.shape for name, value in weights.items()}:
         raise ConfigError(
             f"{experiment.init_from} can't be the beginning: its network is {_in_words(card.network)}, the experiment's"
             f" {_in_words({'name': experiment.policy_network.name, 'options': experiment.policy_network.options})}."
