@@ -84,7 +84,7 @@ def as_json(tournament: Tournament, games: Sequence[Game]) -> dict[str, Any]:
 
 def rows(tournament: Tournament, games: Sequence[Game]) -> list[tuple[str, ...]]:
     """Return a row per pairing for people: the round's name, the two players with their seeds, the wins, and who goes on."""
-    found = []
+    found: list[tuple[str, ...]] = []
     for round_ in rounds_of(tournament, games):
         for pairing in round_:
             first, second = (_seeded(tournament, player) for player in pairing.players)
