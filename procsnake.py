@@ -157,6 +157,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.set_defaults(register_worlds=_register_worlds)
     # `sprt` and `tournament` play on Ray clusters, which are joined as training joins them.
     parser.set_defaults(join_cluster=_join_cluster)
+    # `train --from-games` learns from games that a server has kept or that were fetched.
+    parser.set_defaults(recorded_games=_recorded_games)
     _add_quickstart(command("quickstart", run_quickstart, "From nothing to a snake that plays over HTTP.", QUICKSTART_HELP))
     return parser
 
@@ -193,6 +195,15 @@ def _register_worlds(player: str, modules: Sequence[str]) -> None:
         folder, experiment = RunFolder.open(run)
         if folder.has_own_config():
             import_modules(experiment.modules)
+
+
+def _recorded_games(names: Sequence[str]) -> list[Path]:
+    """The files and folders that are meant: paths, and games by their ids."""
+    from envs.common.command_line import kept_at
+    from serve.archive.option import default_database
+    from serve.recorded_games import files_of
+
+    return files_of(names, default_database(), folder=Path(kept_at("games-to-learn")))
 
 
 def _join_cluster(address: str) -> AbstractContextManager[None]:

@@ -40,6 +40,7 @@ examples:
   procsnake evaluate flood --against greedy --games 1000
   procsnake evaluate RUN --against greedy --num-snakes 2 --ruleset wrapped
   procsnake evaluate mcts --against alphabeta --num-snakes 2 --time 5     # both search for 5 ms of processor time per move
+  procsnake evaluate flood champion-standard --solo --games 50     # turns that they survive alone on Arena's three boards
   procsnake evaluate runs/procgen-ppo-… --levels train,test --episodes 500     # a Procgen policy, also on levels it never saw
   procsnake evaluate runs/a runs/b runs/c --levels test --report all.html      # several: interquartile mean, optimality gap
 """
@@ -76,6 +77,12 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--num-snakes", type=at_least(2), default=4, help="snakes per game (default: %(default)s)")
     parser.add_argument("--games", type=at_least(1), default=200, help="games per match-up (default: %(default)s)")
+    solo = "how many turns each agent survives alone, instead of games against others"
+    parser.add_argument("--solo", action="store_true", help=solo)
+    sides = "with --solo: sides of the boards (default: %(default)s, Arena's)"
+    parser.add_argument("--boards", default="7,11,19", metavar="SIDES", help=sides)
+    longest = "with --solo: turns after which a game ends (default: %(default)s, as on Arena)"
+    parser.add_argument("--max-turns", type=at_least(1), default=5000, help=longest)
     add_effort(parser, wall=False)
     add_json(parser)
     parser.add_argument(
@@ -107,6 +114,8 @@ def run_evaluate(options: argparse.Namespace) -> int:
 
     for agent in filter(None, (*options.agents, options.against)):
         options.register_worlds(agent, options.imports)
+    if options.solo:
+        return _evaluate_solo(options)
     if options.levels:
         return _evaluate_on_levels(options)
     if bundle := bundle_of_a_world(options.agents[0]):
@@ -131,6 +140,31 @@ def run_evaluate(options: argparse.Namespace) -> int:
     print_json([score.to_dict() for score in scores]) if options.json else print(table(scores))
     if not options.against:
         _keep_scores(Path(options.agents[0]), scores, options)
+    return 0
+
+
+def _evaluate_solo(options: argparse.Namespace) -> int:
+    from agents.evaluation.solo import evaluate_solo, table
+
+    if options.against or options.levels:
+        raise ConfigError("with --solo nobody else plays; leave out --against and --levels")
+    sides = options.boards.split(",")
+    if not all(side.isdecimal() and len(side) < 3 for side in sides):
+        raise ConfigError(f"--boards is {options.boards!r}; it is the sides of square boards with commas between, as 7,11,19")
+    effort = effort_of(options)
+    tell_own_efforts(effort, ((player, player) for player in options.agents))
+    scores = []
+    for player in options.agents:
+        scores += evaluate_solo(
+            effort.make(player),
+            [(int(side), int(side)) for side in sides],
+            num_games=options.games,
+            settings=game_settings(options),
+            seed=options.seed,
+            max_turns=options.max_turns,
+            on_score=lambda score: print(f"… {score.agent} on {score.width}×{score.height}", file=sys.stderr),
+        )
+    print_json([score.to_dict() for score in scores]) if options.json else print(table(scores))
     return 0
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envs.battlesnake.recording import Recording
+from envs.battlesnake.recording import Recording, recording_files
 from envs.common.command_line import kept_at, shell_command
 from envs.common.errors import ConfigError
 from serve.ladder.download import recording_path
@@ -58,7 +59,7 @@ def last_games(
     played; the doctor's checks are left out. Raises `ConfigError` if there is no such place, and as `find_game` does.
     """
     if names:
-        for path in sorted(_files(names), key=lambda path: path.stat().st_mtime, reverse=True):
+        for path in sorted(recording_files(names), key=lambda path: path.stat().st_mtime, reverse=True):
             yield path.name, partial(Recording.read, path), snake
         return
     with closing(_archive(database)) as archive:
@@ -69,12 +70,23 @@ def last_games(
                 yield game["id"], partial(_kept, archive, game), None if snake == game["snake"] else snake
 
 
-def _files(names: Sequence[str]) -> Iterator[Path]:
+def files_of(names: Sequence[str], database: str, *, folder: Path) -> list[Path]:
+    """Return the absolute paths of the files and folders in `names`, and of recordings of the games whose ids are among them.
+
+    A game of the archive at `database` is written to `folder`, where it outlives the archive. Raises what `find_game` does.
+    """
+    found = []
     for name in names:
-        path = Path(name)
-        if not path.exists():
-            raise ConfigError(f"there is no {name}; name files or folders of recordings, or nothing for those of the archive")
-        yield from path.glob("*.jsonl") if path.is_dir() else [path]
+        path = _file(name)
+        if path is None:
+            recording, _ = find_game(name, database, None)
+            folder.mkdir(parents=True, exist_ok=True)
+            # Whoever played chose the id, so it is made a file's name and nothing else.
+            path = recording.write(folder / f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)[:80]}.jsonl")
+        elif not path.exists():
+            raise ConfigError(f"there is no {name}; name files or folders of recordings, or games by their ids")
+        found.append(path.absolute())
+    return found
 
 
 def _archive(database: str) -> GameArchive:

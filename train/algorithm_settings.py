@@ -273,31 +273,16 @@ class MXNetDQNSettings(AlgorithmSettings):
             require(self, self.algorithm, name, 0)
 
 
-@registered("imitation", trainer="train.imitation:Imitation", uses_ray=False)
 @dataclass(frozen=True, kw_only=True)
-class ImitationSettings(AlgorithmSettings):
-    """A network learns what a teacher would play (`train.imitation`)."""
+class DemonstrationSettings(AlgorithmSettings):
+    """What imitation of a teacher and the cloning of recorded snakes share: learning from demonstrations."""
 
-    teacher: str = "alphabeta"
-    """Whom it imitates, as `agents.make` knows it: a search, a heuristic, a rule file, another policy."""
-    teacher_options: dict[str, Any] = field(default_factory=dict)
-    """The teacher's own options, e.g. nodes for a search."""
     learning_rate: float = 1e-3
     """Step size of Adam at the beginning."""
     anneal_lr: bool = True
     """Let the step size fall to 0 at the end of the budget."""
-    num_steps: int = 32
-    """Steps of every game between two rows of progress.csv."""
     train_batch_size: int = 512
     """Lessons in a batch."""
-    replay_ratio: float = 5.0
-    """Lessons learned from for each one that the teacher gave."""
-    replay_capacity: int = 1_000_000
-    """Lessons remembered; one takes as many bytes as the observation."""
-    beta: float | Knots = 0.25
-    """Probability that the teacher's move is played instead of the network's, a number or knots over agent steps."""
-    explore: float = 0.3
-    """Share of the network's moves that are drawn from its probabilities; the others are its likeliest."""
     gamma: float = 0.995
     """Discount factor of the returns that the value head learns, 0..1."""
     vf_coef: float = 0.5
@@ -307,15 +292,42 @@ class ImitationSettings(AlgorithmSettings):
     bf16: bool | None = None
     """Learn in bfloat16; None: if the hardware is fast at it."""
     num_threads: int | None = None
-    """Threads of the teacher and of torch; None: all, and torch takes what turns out fastest."""
+    """Threads of torch, and of the teacher if there is one; None: all, and torch takes what turns out fastest."""
 
     def __post_init__(self) -> None:
-        for name in ("num_steps", "train_batch_size", "replay_capacity", "num_threads"):
+        for name in ("train_batch_size", "num_threads"):
             require(self, self.algorithm, name, 1)
-        for name in ("learning_rate", "explore", "gamma"):
+        for name in ("learning_rate", "gamma"):
             require(self, self.algorithm, name, 0.0, 1.0)
-        for name in ("replay_ratio", "vf_coef"):
-            require(self, self.algorithm, name, 0.0)
+        require(self, self.algorithm, "vf_coef", 0.0)
+
+
+@registered("imitation", trainer="train.imitation:Imitation", uses_ray=False)
+@dataclass(frozen=True, kw_only=True)
+class ImitationSettings(DemonstrationSettings):
+    """A network learns what a teacher would play (`train.imitation`)."""
+
+    teacher: str = "alphabeta"
+    """Whom it imitates, as `agents.make` knows it: a search, a heuristic, a rule file, another policy."""
+    teacher_options: dict[str, Any] = field(default_factory=dict)
+    """The teacher's own options, e.g. nodes for a search."""
+    num_steps: int = 32
+    """Steps of every game between two rows of progress.csv."""
+    replay_ratio: float = 5.0
+    """Lessons learned from for each one that the teacher gave."""
+    replay_capacity: int = 1_000_000
+    """Lessons remembered; one takes as many bytes as the observation."""
+    beta: float | Knots = 0.25
+    """Probability that the teacher's move is played instead of the network's, a number or knots over agent steps."""
+    explore: float = 0.3
+    """Share of the network's moves that are drawn from its probabilities; the others are its likeliest."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("num_steps", "replay_capacity"):
+            require(self, self.algorithm, name, 1)
+        require(self, self.algorithm, "explore", 0.0, 1.0)
+        require(self, self.algorithm, "replay_ratio", 0.0)
         require_schedule(self, self.algorithm, "beta", 0.0, 1.0)
 
 
@@ -369,6 +381,31 @@ class LearnedEvaluationSettings(AlgorithmSettings):
             require(self, self.algorithm, name, 0.0, 1.0)
         require(self, self.algorithm, "opening_turns", 0)
         require(self, self.algorithm, "ridge", 0.0)
+
+
+@registered("cloning", trainer="train.cloning:Cloning", uses_ray=False)
+@dataclass(frozen=True, kw_only=True)
+class CloningSettings(DemonstrationSettings):
+    """A network learns what snakes played in recorded games (`train.cloning`). `train --from-games` sets the first three."""
+
+    games: list[str] = field(default_factory=list)
+    """Recordings, or folders of them. Games on other boards than the world's are left out."""
+    games_sha256: str | None = None
+    """The recordings' hash when the run began. Other games under the same names are refused. With None, nothing is compared."""
+    snakes: list[str] = field(default_factory=list)
+    """Whom it clones, by names or ids; with none, the snake for whom each game was recorded."""
+    held_out: float = 0.1
+    """Share of the games that is never learned from, but measures what was learned."""
+    most_decisions: int = 400_000
+    """Decisions read at most; one takes as many bytes as the observation. Later games are left out."""
+    num_updates: int = 50
+    """Batches between two rows of progress.csv."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("most_decisions", "num_updates"):
+            require(self, self.algorithm, name, 1)
+        require(self, self.algorithm, "held_out", 0.01, 0.9)
 
 
 def _load_installed() -> None:

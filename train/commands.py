@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import sys
@@ -38,6 +39,8 @@ examples:
   procsnake train battlesnake-ppo                     # three minutes of self-play on 11×11 with four snakes
   procsnake train battlesnake-ppo --minutes 30 --set ppo.learning_rate=3e-4 --set seed=1
   procsnake train battlesnake-ppo --seeds 5           # seeds 0 to 4, one after the other, then curves and means with intervals
+  procsnake train battlesnake-imitation --from-games outputs/arena-games --snakes Hisser --minutes 5     # clone a snake
+  procsnake train battlesnake-league --init-from runs/battlesnake-imitation-…     # PPO, from the weights of that policy
   procsnake train --resume runs/battlesnake-ppo-…     # go on after Ctrl-C or a crash
   procsnake train --resume RUN --set num_env_runners=4    # the same with more processes; nothing else may change
   procsnake train --resume RUN --trust                # go on with a run that another machine made; this executes its code
@@ -89,6 +92,12 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--resume", metavar="RUN", help="folder of a run to continue")
     source.add_argument("--list", action="store_true", help="list the experiments")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
+    games = "learn what snakes played in these recordings, folders of them, or games by their ids (fetched, or served here)"
+    parser.add_argument("--from-games", nargs="+", metavar="PATH", help=games)
+    whom = "with --from-games: whom, by names (default: the snake for whom each game was recorded)"
+    parser.add_argument("--snakes", nargs="+", metavar="NAME", help=whom)
+    begin = "begin with the weights and the network of a run, a bundle or a champion"
+    parser.add_argument("--init-from", metavar="BUNDLE", help=begin)
     parser.add_argument("--help-keys", action="store_true", help="list every key that --set takes, and end")
     parser.add_argument("--minutes", type=float, help="short for --set budget.max_minutes=…")
     seeds = "train with N seeds, one after the other; called again, it goes on with those that aren't finished"
@@ -156,13 +165,14 @@ def run_train(options: argparse.Namespace) -> int:
     if options.list:
         return _list_experiments(options)
     overrides = options.set + ([f"budget.max_minutes={options.minutes}"] if options.minutes is not None else [])
+    begins = _beginnings(options)
     if options.resume and options.minutes is not None:
         raise ConfigError("--resume goes on with the run's own budget; --minutes is for a new run")
     if options.trust and not options.resume:
         raise ConfigError("--trust is for --resume; an experiment that you name is run as it is")
     if options.seeds and options.resume:
         raise ConfigError("--resume goes on with one run; --seeds, called again, goes on with all of its own")
-    experiment = None if options.resume else Experiment.load(options.config or options.experiment, overrides)
+    experiment = None if options.resume else Experiment.load(options.config or options.experiment, begins + overrides)
     if options.help_keys:
         return _tell_keys(experiment, options)
     more = {"wandb": options.wandb, "cluster": options.cluster, "trust": options.trust}
@@ -212,6 +222,28 @@ def _run_of_seed(experiment: Any, options: argparse.Namespace, more: dict[str, A
     begun = look_for(Path(options.runs), experiment, finished=False)
     result = train_and_tell(None if begun else experiment, options.runs, begun, seed=experiment.seed, **more)
     return result.path if result.finished else None
+
+
+def _beginnings(options: argparse.Namespace) -> list[str]:
+    """The overrides that `--from-games`, `--snakes` and `--init-from` stand for."""
+    if options.resume and (options.from_games or options.init_from):
+        raise ConfigError("--resume goes on with what the run began with; --from-games and --init-from are for a new run")
+    if options.snakes and not options.from_games:
+        raise ConfigError("--snakes says whom to clone of recorded games; name the games, too: --from-games PATH")
+    overrides = []
+    if options.from_games:
+        from train.demonstrations.recorded import games_hash
+
+        places = [str(path) for path in options.recorded_games(options.from_games)]
+        section = {"games": places, "games_sha256": games_hash(places), "snakes": options.snakes or []}
+        # Cloning passes over the same games again and again, so the network that does best on held-out ones is kept.
+        overrides += ["algorithm=cloning", "checkpoints.best_metric=held_out_accuracy"]
+        overrides += [f"cloning.{key}={json.dumps(value)}" for key, value in section.items()]
+    if options.init_from:
+        from train.runs.initial_weights import as_overrides
+
+        overrides += as_overrides(options.init_from)
+    return overrides
 
 
 def _list_experiments(options: argparse.Namespace) -> int:

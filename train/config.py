@@ -19,6 +19,7 @@ from train.algorithm_settings import (
     ALGORITHMS,
     AlgorithmSettings,
     APEXSettings,
+    DemonstrationSettings,
     MXNetDQNSettings,
     PPOSettings,
     QSettings,
@@ -163,6 +164,8 @@ class Experiment:
     network: NetworkSettings = field(default_factory=NetworkSettings)
     settings: AlgorithmSettings = field(default_factory=PPOSettings)
     """The settings of the algorithm that trains. Their class says which algorithm it is."""
+    init_from: str | None = None
+    """A policy bundle, a run or a champion with whose weights the network begins. With None, they are random."""
     seed: int = 0
     """The number from which all random numbers of the run follow."""
     num_env_runners: int = 0
@@ -201,6 +204,11 @@ class Experiment:
             )
         if self.evaluation and not self.settings.has_policy:
             raise ConfigError(f"{self.algorithm} trains no policy that could be measured; leave out the section evaluation")
+        if self.init_from is not None and not isinstance(self.settings, PPOSettings | DemonstrationSettings):
+            raise ConfigError(
+                f"{self.algorithm} can't begin with the weights of {self.init_from}, because its network's heads mean something"
+                " else; ppo, imitation and cloning can. Leave out init_from"
+            )
         if not self.name or self.name != Path(self.name).name or self.name.startswith("."):
             raise ConfigError(f"name is {self.name!r}; it becomes part of a folder's name, so no slashes and no leading dot")
 

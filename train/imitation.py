@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from safetensors.torch import load_file, save_file
 
 import agents
 from envs.api import BatchEnv
@@ -27,19 +24,12 @@ from envs.common.errors import ConfigError
 from envs.wrappers import layers
 from train.algorithm_settings import ImitationSettings
 from train.config import Experiment
-from train.imitation_dataset import NO_DEMONSTRATION, DemonstrationBatch, Demonstrations, Episodes
-from train.rllib.allocator import keep_freed_memory
-from train.rllib.modules import has_fast_bfloat16, mask_logits
-from train.rllib.threads import ThreadTuner
-from train.runs.export import NETWORK_PREFIX, WEIGHTS, build_network
+from train.demonstrations.dataset import NO_DEMONSTRATION, Demonstrations, Episodes
+from train.demonstrations.learner import DemonstrationLearner
 from train.runs.metrics import means_of, nested_result
 from train.schedule import value_at
 from train.worlds.build import make_world, world_options
 from train.worlds.state import remember
-from train.worlds.symmetry import views_of
-
-OPTIMIZER = "optimizer.pt"
-_STEPS_DONE = "agent_steps"
 
 
 class Teacher:
@@ -92,28 +82,23 @@ def ask_once(settings: ImitationSettings, world: BatchEnv) -> None:
     teacher.close()
 
 
-class Imitation:
-    """Plays, asks the teacher and learns by turns. A run (`train.runs.session`) calls `train` again and again."""
+class Imitation(DemonstrationLearner):
+    """Plays, asks the teacher and learns by turns. A run (`train.runs.session`) calls `train` again and again.
 
-    fraction_done = 0.0
+    As with the other algorithms, a checkpoint doesn't hold the memory.
+    """
+
+    settings: ImitationSettings
 
     def __init__(self, experiment: Experiment) -> None:
         assert isinstance(experiment.settings, ImitationSettings)
-        keep_freed_memory()
+        super().__init__(experiment, make_world(world_options(experiment)))
         self.settings = settings = experiment.settings
-        torch.manual_seed(experiment.seed)
-        self.rng = np.random.default_rng(experiment.seed)
-        self.world = make_world(world_options(experiment))
         self.teacher = Teacher(settings, self.world)
-        self.network = build_network(experiment, self.world)
-        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
         num_actions = int(self.world.single_action_space.n)
         self.demonstrations = Demonstrations(settings.replay_capacity, self.world.observations[0], num_actions)
         self._episodes = Episodes(self.world.num_envs, settings.gamma)
-        self._views = views_of(self.world) if settings.symmetries else None
-        self._bf16 = has_fast_bfloat16() if settings.bf16 is None else settings.bf16
-        self._threads = ThreadTuner(settings.num_threads)
-        self.agent_steps, self._updates_due = 0, 0.0
+        self._updates_due = 0.0
         self.world.restart(experiment.seed)
 
     def train(self) -> dict[str, Any]:
@@ -165,70 +150,16 @@ class Imitation:
         told = []
         while self._updates_due >= 1.0:
             self._updates_due -= 1.0
-            told.append(self._update(self._in_a_view(self.demonstrations.sample(self.settings.train_batch_size, self.rng))))
+            told.append(self.update(self.demonstrations.sample(self.settings.train_batch_size, self.rng)))
         return told
 
-    @property
-    def learning_rate(self) -> float:
-        """Adam's current step size."""
-        return self.settings.learning_rate * (1.0 - self.fraction_done if self.settings.anneal_lr else 1.0)
-
-    def policy_weights(self) -> dict[str, np.ndarray]:
-        """Return the network's weights, by the names of `train.rllib.modules.NetworkModule`."""
-        return {NETWORK_PREFIX + name: tensor.numpy() for name, tensor in self.network.state_dict().items()}
-
-    def save_to_path(self, path: str) -> None:
-        """Save the network, the optimiser and the counter. As with the other algorithms, the memory isn't saved."""
-        weights = {NETWORK_PREFIX + name: tensor.contiguous() for name, tensor in self.network.state_dict().items()}
-        save_file(weights, str(Path(path, WEIGHTS)))
-        torch.save({**self.optimizer.state_dict(), _STEPS_DONE: self.agent_steps}, Path(path, OPTIMIZER))
-
-    def restore_from_path(self, path: str) -> None:
-        """Load what `save_to_path` saved."""
-        weights = load_file(str(Path(path, WEIGHTS)))
-        self.network.load_state_dict({name.removeprefix(NETWORK_PREFIX): value for name, value in weights.items()})
-        state = torch.load(Path(path, OPTIMIZER), weights_only=True)
-        self.agent_steps = state.pop(_STEPS_DONE)
-        self.optimizer.load_state_dict(state)
-
     def stop(self) -> None:
-        """Close the world."""
         self.teacher.close()
-        self.world.close()
+        super().stop()
 
     def _choose(self, observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
         """The network's own actions, int64 (n,)."""
-        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=self._bf16):
-            logits, _ = self.network(torch.from_numpy(observations))
-        logits = mask_logits(logits.float(), torch.from_numpy(masks)).numpy()
+        logits = self.logits(observations, masks)
         # The largest of logits with Gumbel noise is a draw from their softmax.
         drawn = self.rng.random((len(logits), 1)) < self.settings.explore
         return (logits + np.where(drawn, self.rng.gumbel(size=logits.shape), 0.0)).argmax(axis=1)
-
-    def _in_a_view(self, batch: DemonstrationBatch) -> DemonstrationBatch:
-        """The same demonstrations as they are in one of the world's equivalent views, drawn at random."""
-        if self._views is None:
-            return batch
-        view = int(self.rng.integers(len(self._views.pictures)))
-        in_the_world = self._views.actions[view]
-        pictures = np.ascontiguousarray(self._views.pictures[view](batch.observations))
-        return batch._replace(
-            observations=pictures, masks=batch.masks[:, in_the_world], actions=np.argsort(in_the_world)[batch.actions]
-        )
-
-    def _update(self, batch: DemonstrationBatch) -> dict[str, float]:
-        """One step of Adam on the cross entropy of the teacher's actions and the error of the values."""
-        actions, returns = torch.from_numpy(batch.actions), torch.from_numpy(batch.returns)
-        known = ~returns.isnan()
-        with torch.autocast("cpu", torch.bfloat16, enabled=self._bf16):
-            logits, values = self.network(torch.from_numpy(batch.observations))
-        logits, values = mask_logits(logits.float(), torch.from_numpy(batch.masks)), values.float()
-        cross_entropy = torch.nn.functional.cross_entropy(logits, actions)
-        vf_loss = torch.where(known, values - returns.nan_to_num(), 0.0).square().sum() / known.sum().clamp(min=1)
-        self.optimizer.param_groups[0]["lr"] = self.learning_rate
-        self.optimizer.zero_grad()
-        (cross_entropy + self.settings.vf_coef * vf_loss).backward()
-        self.optimizer.step()
-        accuracy = (logits.argmax(dim=1) == actions).float().mean()
-        told = {"cross_entropy": cross_entropy, "vf_loss": vf_loss, "accuracy": accuracy}
-        return {name: float(value.detach()) for name, value in told.items()}

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envs.api import BatchEnv
 from envs.common.errors import ConfigError
 from train.algorithms import build_algorithm
 from train.cluster.live import fit
@@ -94,7 +95,7 @@ def train(
             stack.enter_context(locked(folder.path))
             start = starting_point(folder, saved, trust=trust, say=progress.say)
         progress.status("preparing the world")
-        evaluator = check(experiment)
+        evaluator = check(experiment, begins=start is None, progress=progress)
         if cluster and not experiment.uses_ray:
             raise ConfigError(f"{experiment.algorithm} is a single process and can't use a cluster; leave out --cluster")
         progress.status("starting Ray and building the network" if experiment.uses_ray else "building the network")
@@ -157,15 +158,16 @@ def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | No
     return RunResult(folder.path, bundle, finished, dict(session.row))
 
 
-def check(experiment: Experiment) -> Evaluator | None:
+def check(experiment: Experiment, *, begins: bool = True, progress: Progress | None = None) -> Evaluator | None:
     """Find mistakes in the experiment before anything is started or written, and have the world compiled before time counts.
 
-    Returns the evaluator of a run, if the experiment asks for one.
+    `begins` says that it doesn't go on from a checkpoint. Returns the evaluator of a run, if the experiment asks for one.
     """
     import numpy as np
 
-    from train.algorithm_settings import ImitationSettings, LearnedEvaluationSettings
+    from train.algorithm_settings import CloningSettings, ImitationSettings, LearnedEvaluationSettings
     from train.runs.export import build_network, check_network
+    from train.runs.initial_weights import initial_weights
     from train.worlds.build import make_world, world_options
     from train.worlds.symmetry import views_of
 
@@ -180,6 +182,10 @@ def check(experiment: Experiment) -> Evaluator | None:
     evaluator = Evaluator(experiment) if experiment.evaluation else None
     if getattr(experiment.settings, "symmetries", False):
         views_of(world)
+    if begins and experiment.init_from:
+        initial_weights(experiment)
+    if isinstance(experiment.settings, CloningSettings):
+        _check_games(experiment, world, progress)
     with clear_errors(experiment.env.name):
         world.restart(experiment.seed)
         check_network(network, world, bf16=getattr(experiment.settings, "bf16", None) is not False)
@@ -190,6 +196,16 @@ def check(experiment: Experiment) -> Evaluator | None:
         world.advance(np.zeros(world.num_envs, np.int64))
         world.close()
     return evaluator
+
+
+def _check_games(experiment: Experiment, world: BatchEnv, progress: Progress | None) -> None:
+    from train.cloning import games_of
+
+    if progress is None:
+        games_of(experiment, world)
+        return
+    progress.status("reading the recorded games")
+    games_of(experiment, world, say=progress.say, status=progress.passing)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import numpy as np
 
 from envs.battlesnake.plain import Board, state_from_board
 from envs.battlesnake.recording import Recording
-from envs.battlesnake.recording.files import decisions_in, moves_between
 from envs.battlesnake.rules import is_over, step_board
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
@@ -146,16 +145,12 @@ def _chosen(first: Board, wanted: str | None, you: Any) -> dict[str, Any]:
 def _positions(recording: Recording, boards: list[Board], settings: Settings, snake: str) -> list[Position]:
     found: list[Position] = []
     for n, board in enumerate(boards):
-        following = boards[n + 1] if n + 1 < len(boards) else None
         alive = {one["id"] for one in board["snakes"] if not one["eliminatedCause"]}
         if snake not in alive or len(alive) < 2:
             break
         if found and board["turn"] != found[-1].turn + 1:
             raise ConfigError(f"turn {found[-1].turn + 1} is missing in this recording, so what was played can't be told")
-        # What a snake decided isn't what it played if the answer came too late, so the heads count first.
-        told = decisions_in(recording.requests[n])
-        told |= moves_between(board, following) if following is not None else {}
-        moves = {one: MOVE_NAMES.index(move["move"]) for one, move in told.items() if move.get("move") in MOVE_NAMES}
+        moves = {one: MOVE_NAMES.index(move) for one, move in recording.moves_played(n).items()}
         found.append(Position(board, settings, snake, moves))
     if found and found[-1].board is boards[-1] and found[-1].played is None:
         found.pop()  # Nobody chose on the board on which the game was broken off.

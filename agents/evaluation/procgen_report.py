@@ -110,10 +110,10 @@ def _distributions(played: Sequence[Played]) -> Iterator[Chart]:
 def _thresholds(returns: np.ndarray) -> np.ndarray:
     """Where the share of returns above is asked for: evenly, or for few outcomes on both sides of each, which draws steps."""
     outcomes = np.unique(returns)
-    ends = np.array([min(0.0, float(outcomes[0])), max(1.0, float(outcomes[-1]))])
+    low, high = min(0.0, float(outcomes[0])), max(1.0, float(outcomes[-1]))
     if len(outcomes) > _FEW_OUTCOMES:
-        return np.linspace(*ends, _POINTS)
-    return np.unique(np.concatenate([ends, np.nextafter(outcomes, -np.inf), outcomes]))
+        return np.linspace(low, high, _POINTS)
+    return np.unique(np.concatenate([[low, high], np.nextafter(outcomes, -np.inf), outcomes]))
 
 
 def _curves(curve: Path | None) -> list[Chart]:

@@ -28,6 +28,7 @@ examples:
   procsnake tournament flood greedy classics alphabeta --games 10
   procsnake tournament mine=http://127.0.0.1:8000 flood alphabeta mcts --seats 4 --report report.html
   procsnake tournament old=runs/a new=runs/b flood --form ladder --rounds 5 --jobs 2
+  procsnake tournament alphabeta flood greedy classics random --form bracket --games 3   # single elimination, best of 3
   procsnake tournament --rounds 10                       # go on with it; --replay 0/3 --out game.gif: show a game
 """
 _BETWEEN_TABLES_S = 0.5
@@ -36,10 +37,11 @@ _BETWEEN_TABLES_S = 0.5
 def add_tournament(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("players", nargs="*", metavar="PLAYER", help="who takes part (default: the store's players)")
-    parser.add_argument("--form", default="round-robin", help="round-robin, swiss or ladder (default: %(default)s)")
+    parser.add_argument("--form", default="round-robin", help="round-robin, swiss, ladder or bracket (default: %(default)s)")
     parser.add_argument("--seats", type=int, default=2, help="snakes per game, 2 to 8 (default: %(default)s)")
     parser.add_argument("--rounds", type=at_least(1), help="how many (default: 1; swiss: 5, ladder: as many as players)")
-    parser.add_argument("--games", type=at_least(1), default=2, help="games of each group per round (default: %(default)s)")
+    games = "games of each group per round (default: 2); in a bracket a match is the best of so many (default: 3)"
+    parser.add_argument("--games", type=at_least(1), help=games)
     parser.add_argument("--report", metavar="FILE", help="write an HTML page")
     parser.add_argument("--replays", type=at_least(0), default=10, help="moving pictures beside it (default: %(default)s)")
     think = "agents here think until the time-out, too, and games no longer repeat with the seed: --time TIMEOUT --wall"
@@ -54,7 +56,6 @@ def run_tournament(options: argparse.Namespace) -> int:
     from agents.tournament.play import play_tournament
     from agents.tournament.report import write_report
     from agents.tournament.settings import Tournament
-    from agents.tournament.standings import standings, table
     from agents.tournament.store import Store
 
     if options.json and options.replay:
@@ -73,11 +74,26 @@ def run_tournament(options: argparse.Namespace) -> int:
             games = play_tournament(
                 tournament, store, concurrency=jobs, per_server=options.per_server, workers=workers, on_game=live
             )
-    rows = standings(tournament, games)
-    print_json([asdict(row) for row in rows]) if options.json else print(table(rows))
+    _tell(tournament, games, as_json=options.json)
     if options.report:
         print(f"report: {write_report(tournament, games, Path(options.report), replays=options.replays)}", file=sys.stderr)
     return 0
+
+
+def _tell(tournament: Any, games: Sequence[Any], *, as_json: bool) -> None:
+    """Print the standings, and a bracket's matches before them."""
+    from agents.tournament import bracket
+    from agents.tournament.standings import standings, table
+
+    rows = standings(tournament, games)
+    is_bracket = tournament.form == "bracket"
+    if as_json:
+        told = [asdict(row) for row in rows]
+        print_json({**bracket.as_json(tournament, games), "standings": told} if is_bracket else told)
+        return
+    if is_bracket:
+        print(f"{bracket.table(tournament, games)}\n")
+    print(table(rows))
 
 
 def _tournament(store: Any, options: argparse.Namespace) -> Any:
@@ -94,13 +110,16 @@ def _tournament(store: Any, options: argparse.Namespace) -> Any:
         return kept if options.rounds is None else replace(kept, rounds=options.rounds)
     players = tuple(map(Player.parse, options.players))
     settings = match_settings(options)
+    is_bracket = options.form == "bracket"
+    if is_bracket and options.rounds:
+        raise ConfigError("a bracket has as many rounds as it takes; leave out --rounds")
     rounds = options.rounds or {"swiss": 5, "ladder": len(players)}.get(options.form, 1)
     return Tournament(
         players=players,
         form=options.form,
         seats=options.seats,
         rounds=rounds,
-        games=options.games,
+        games=options.games or (3 if is_bracket else 2),
         **{**settings, "tell_deadline": options.think or settings["tell_deadline"]},
     )
 
@@ -155,6 +174,7 @@ class _LiveStandings:
             return
         if time.monotonic() - self.shown < _BETWEEN_TABLES_S:
             return
-        head = f"round {game.round + 1} of {self.tournament.rounds}, {len(games)} games"
+        of = "" if self.tournament.form == "bracket" else f" of {self.tournament.rounds}"
+        head = f"round {game.round + 1}{of}, {len(games)} games"
         self._screen.show(f"{head}\n{table(standings(self.tournament, games))}")
         self.shown = time.monotonic()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import chain
+from itertools import chain, count
 from urllib.parse import urlsplit
 
 from agents.tournament.game import Fixture, check_urls
@@ -45,8 +45,10 @@ def play_tournament(
             on_game(games)
 
     with workers(tournament, concurrency) as places:
-        for round_ in range(tournament.rounds):
+        for round_ in count() if tournament.form == "bracket" else range(tournament.rounds):
             schedule = games_of_round(tournament, round_, [game for game in games if game.round < round_])
+            if not schedule:
+                break
             finished = {game.number for game in games if game.round == round_}
             pending = [
                 Fixture(round_, number, tournament.game_seed(round_, number), group)

@@ -1,4 +1,4 @@
-"""Turns games into ratings: OpenSkill, which the arena uses, and Bradley-Terry with intervals that say how sure it is."""
+"""Turns games into ratings: Weng-Lin, as Arena rates, and Bradley-Terry with intervals that say how sure it is."""
 
 from __future__ import annotations
 
@@ -13,39 +13,52 @@ from envs.common.errors import MissingDependencyError, pip_install
 
 ELO = 400 / np.log(10)
 """How many Elo points a unit of log-odds is."""
+ARENA_MU, ARENA_SIGMA, ARENA_KAPPA = 25.0, 8.333, 1e-6
+"""Arena's first μ and σ, as its database has them, and the least factor by which a game may shrink σ²."""
 _PRIOR_DEVIATION = 4.0
 """The deviation of a strength before any game, in log-odds (700 Elo). It keeps those who never lost at a finite strength."""
 
 
 @dataclass(frozen=True)
-class OpenSkill:
-    """A player's OpenSkill rating."""
+class WengLin:
+    """A player's rating by Weng and Lin."""
 
     mu: float
     sigma: float
 
     @property
     def ordinal(self) -> float:
-        """μ − 3σ, a strength that the player almost surely has. Arenas sort by it."""
+        """μ − 3σ, a strength that the player almost surely has. Arena shows it and sorts by it."""
         return self.mu - 3 * self.sigma
 
 
-def openskill_ratings(games: Sequence[Game], num_players: int) -> list[OpenSkill]:
-    """Return ratings by the Plackett-Luce model of Weng and Lin (JMLR 12, 2011), with the games in the order of the schedule.
+def weng_lin(before: Sequence[WengLin], places: Sequence[int]) -> list[WengLin]:
+    """Return the players' ratings after a game in which they took these places, where 1 is best and a shared place is a draw.
 
-    Players that share a place have drawn. Raises `MissingDependencyError` without the package openskill.
+    This is algorithm 1 of Weng and Lin (JMLR 12, 2011), Bradley-Terry with full pairs, with Arena's settings: β is 25/6, γ is
+    σ / c, κ is 1e-6, and σ doesn't grow between games. Raises `MissingDependencyError` without the package openskill.
     """
     try:
-        from openskill.models import PlackettLuce
+        from openskill.models import BradleyTerryFull
     except ImportError as error:
-        raise MissingDependencyError("openskill", feature="OpenSkill ratings", install=pip_install("openskill")) from error
-    model = PlackettLuce()
-    ratings = [model.rating() for _ in range(num_players)]
+        raise MissingDependencyError("openskill", feature="Weng-Lin ratings", install=pip_install("openskill")) from error
+    model = BradleyTerryFull(tau=0.0, kappa=ARENA_KAPPA)
+    rated = model.rate([[model.rating(one.mu, one.sigma)] for one in before], ranks=[float(place) for place in places])
+    return [WengLin(one.mu, one.sigma) for (one,) in rated]
+
+
+def weng_lin_ratings(games: Sequence[Game], num_players: int) -> list[WengLin]:
+    """Return the players' ratings as Arena makes them, with the games in the order of the schedule.
+
+    Raises what `weng_lin` raises.
+    """
+    ratings = [WengLin(ARENA_MU, ARENA_SIGMA)] * num_players
     for game in sorted(games, key=lambda game: (game.round, game.number)):
-        rated = model.rate([[ratings[seat.player]] for seat in game.seats], ranks=[seat.place for seat in game.seats])
-        for seat, (rating,) in zip(game.seats, rated, strict=True):
-            ratings[seat.player] = rating
-    return [OpenSkill(rating.mu, rating.sigma) for rating in ratings]
+        players = [seat.player for seat in game.seats]
+        after = weng_lin([ratings[player] for player in players], [seat.place for seat in game.seats])
+        for player, rating in zip(players, after, strict=True):
+            ratings[player] = rating
+    return ratings
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.pages import Intervals, chart_grid, columns, fold, html_page, lead, moving_picture, note, section, table
+from agents.tournament import bracket
 from agents.tournament.game import record
 from agents.tournament.settings import Game, Tournament
 from agents.tournament.standings import Standing, cross_table, standings
@@ -64,12 +65,13 @@ def _page(tournament: Tournament, rows: Sequence[Standing], games: Sequence[Game
     any_other = shell_command("tournament", "--store", "FILE", "--replay", "ROUND/NUMBER")
     sections = [
         lead("Tournament", what),
+        *_bracket(t, games),
         section(
             "Standings",
             _standings(rows),
             note(
-                "Points: the share of the others that it outlived, a shared place counting half. μ − 3σ: OpenSkill"
-                " (Plackett-Luce), as arenas rate. Elo: Bradley-Terry, relative to the mean, with 95 % intervals."
+                "Points: the share of the others that it outlived, a shared place counting half. μ − 3σ: Weng-Lin"
+                " (Bradley-Terry, full pairs), as Arena rates. Elo: Bradley-Terry, relative to the mean, with 95 % intervals."
             ),
         ),
         columns(section("Ratings", chart_grid([_ratings(rows)])), section("A game", *(_film(t, game) for game in shown[:1]))),
@@ -87,6 +89,13 @@ def _page(tournament: Tournament, rows: Sequence[Standing], games: Sequence[Game
         fold("Games", _games(t, games)),
     ]
     return html_page("Tournament", sections)
+
+
+def _bracket(tournament: Tournament, games: Sequence[Game]) -> list[str]:
+    if tournament.form != "bracket":
+        return []
+    head = ("round", "player", "against", "won", "goes on")
+    return [section("Bracket", table(bracket.rows(tournament, games), head=head, text_columns=len(head)))]
 
 
 def _ratings(rows: Sequence[Standing]) -> Intervals:

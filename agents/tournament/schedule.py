@@ -7,11 +7,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agents.tournament.bracket import Pairing, undecided
 from agents.tournament.settings import Game, Tournament, scores
 
 
 def games_of_round(tournament: Tournament, round_: int, before: Sequence[Game]) -> list[tuple[int, ...]]:
-    """Return the players of each game of a round, in the order of their seats. `before` are all games of earlier rounds."""
+    """Return the players of each game of a round, in the order of their seats. `before` are all games of earlier rounds.
+
+    A bracket's undecided pairings play one game each; none are left once it is over.
+    """
+    if tournament.form == "bracket":
+        return [_seated(pairing) for pairing in undecided(tournament, before)]
     groups = _FORMS[tournament.form](tournament, round_, before)
     found = []
     for group in groups:
@@ -19,6 +25,13 @@ def games_of_round(tournament: Tournament, round_: int, before: Sequence[Game]) 
             turn = (round_ * tournament.games + game) % len(group)
             found.append(tuple(group[turn:] + group[:turn]))
     return found
+
+
+def _seated(pairing: Pairing) -> tuple[int, ...]:
+    """The better seed first in the first game, and then in turn."""
+    first, second = pairing.players
+    assert second is not None
+    return (first, second) if pairing.games % 2 == 0 else (second, first)
 
 
 def ladder(tournament: Tournament, before: Sequence[Game], rounds: int) -> list[int]:

@@ -17,7 +17,7 @@ from envs.battlesnake.maps import check_game
 from envs.battlesnake.settings import Settings
 from envs.common.errors import ConfigError, UnknownNameError
 
-Form = Literal["round-robin", "swiss", "ladder"]
+Form = Literal["round-robin", "swiss", "ladder", "bracket"]
 FORMS: tuple[str, ...] = get_args(Form)
 MAX_SEATS = 8
 M = TypeVar("M", bound="Match")
@@ -133,10 +133,12 @@ class Tournament(Match):
 
     form: Form = "round-robin"
     """In a round-robin, every group of `seats` players meets in every round. In swiss, neighbours in the standings meet, those
-    first who have met least. In a ladder, neighbours on the ladder play for the places."""
+    first who have met least. In a ladder, neighbours on the ladder play for the places. A bracket is single elimination."""
     rounds: int = 1
+    """How many rounds are played; of no account in a bracket, which has as many as it takes."""
     games: int = 2
-    """The number of games per group and round. The players change seats."""
+    """The number of games per group and round; in a bracket, the odd number that each match is the best of. The players change
+    seats."""
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
@@ -148,6 +150,10 @@ class Tournament(Match):
         for name in ("rounds", "games"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.form == "bracket" and self.seats != 2:
+            raise ConfigError(f"seats is {self.seats}; a bracket's matches are duels, so it must be 2")
+        if self.form == "bracket" and self.games % 2 == 0:
+            raise ConfigError(f"games is {self.games}; a bracket's match is the best of an odd number, as 1, 3 or 5")
         super().__post_init__()
 
     def game_seed(self, round_: int, number: int) -> int:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.tournament.ratings import OpenSkill, bradley_terry, openskill_ratings
+from agents.tournament.bracket import rounds_survived
+from agents.tournament.ratings import WengLin, bradley_terry, weng_lin_ratings
 from agents.tournament.settings import Game, Tournament, scores
 from envs.common.printable import printable
 
@@ -25,7 +26,7 @@ class Standing:
     """The number of games in which the player shared the first place."""
     points: float
     """The share of the others that the player outlived, 0..1, as a mean over its games. A shared place counts half."""
-    skill: OpenSkill
+    skill: WengLin
     elo: float
     interval: tuple[float, float]
     """The 95 % interval of `elo`."""
@@ -42,10 +43,10 @@ class Standing:
 
 
 def standings(tournament: Tournament, games: Sequence[Game]) -> list[Standing]:
-    """Return the standings, the best first, by μ − 3σ."""
+    """Return the standings, the best first, by μ − 3σ; in a bracket first by the number of rounds that a player survived."""
     num = len(tournament.players)
     points, count = scores(games, num)
-    skills, fitted = openskill_ratings(games, num), bradley_terry(games, num)
+    skills, fitted = weng_lin_ratings(games, num), bradley_terry(games, num)
     intervals = fitted.intervals()
     rows = []
     for player, name in enumerate(tournament.names):
@@ -71,7 +72,8 @@ def standings(tournament: Tournament, games: Sequence[Game]) -> list[Standing]:
                 causes=dict(Counter(seat.cause or "survived" for seat in seats).most_common()),
             )
         )
-    return sorted(rows, key=lambda row: -row.skill.ordinal)
+    survived = rounds_survived(tournament, games) if tournament.form == "bracket" else [0] * num
+    return sorted(rows, key=lambda row: (-survived[row.player], -row.skill.ordinal))
 
 
 def table(rows: Sequence[Standing]) -> str:

@@ -19,9 +19,9 @@ _SETTINGS = {"ppo": algorithms.ppo, "dqn": algorithms.dqn, "apex": algorithms.ap
 _SHARE_OF_GPU = 0.4
 _TRANSLATED = ("name", "env", "network", "algorithm", *_SETTINGS, "budget", "seed", "checkpoints", "num_env_runners")
 _HERE_ONLY = (
-    "mxnet_dqn", "imitation", "learned_evaluation", "evaluation", "stop", "tune", "num_learners", "num_gpus_per_learner",
-    "scale",
-)  # fmt: skip
+    *("mxnet_dqn", "imitation", "cloning", "learned_evaluation", "init_from", "evaluation", "stop", "tune"),
+    *("num_learners", "num_gpus_per_learner", "scale"),
+)
 """Keys that say how the run was watched and on which machines, which the entry doesn't need."""
 _KNOWN = {*_TRANSLATED, *_HERE_ONLY}
 _KIT_SWITCHES = {"center_agent": True, "paint_vel_info": False, "use_generated_assets": False, "use_sequential_levels": False}
@@ -139,6 +139,8 @@ def _notes_on_the_run(config: Mapping[str, Any]) -> list[str]:
         notes.append("Evaluation during training is left to the grader.")
     if config.get("stop"):
         notes.append("The run's own target to stop at is left away: the budget is always used up.")
+    if config.get("init_from"):
+        notes.append(f"The weights of {config['init_from']}, with which the run began, are left away: training starts anew.")
     if config["checkpoints"].get("best_metric"):
         notes.append("The last checkpoint is the policy, not the best one.")
     notes += [f"{key} is left away: there is no such thing there." for key in config if key not in _KNOWN]

@@ -12,8 +12,8 @@ import procsnake
 from agents.policy import Policy
 from envs.common.errors import ConfigError, UnknownNameError
 from train.config import Experiment
+from train.demonstrations.dataset import NO_DEMONSTRATION, DemonstrationBatch, Demonstrations, Episodes
 from train.imitation import Imitation
-from train.imitation_dataset import NO_DEMONSTRATION, DemonstrationBatch, Demonstrations, Episodes
 from train.run import check, train
 from train.runs.export import checkpointed_weights
 from train.runs.folder import RunFolder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ray
@@ -11,7 +11,7 @@ from ray.exceptions import RayActorError
 from ray.rllib.algorithms import algorithm
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.core import COMPONENT_LEARNER, DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
+from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.actor_manager import FaultTolerantActorManager, RemoteCallResults
@@ -92,6 +92,11 @@ class BatchedAlgorithm(Algorithm):
         """Return the state of the `train.rllib.modules.NetworkModule` that is trained."""
         state = self.learner_group.get_state(components="learner/rl_module")
         return next(iter(state["learner"]["rl_module"].values()))
+
+    def load_policy_weights(self, weights: Mapping[str, Any]) -> None:
+        """Have learners and env runners take over weights in the form of `policy_weights`."""
+        self.learner_group.set_state({COMPONENT_LEARNER: {COMPONENT_RL_MODULE: {DEFAULT_MODULE_ID: dict(weights)}}})
+        self.env_runner_group.sync_weights(from_worker_or_learner_group=self.learner_group, inference_only=False)
 
     def restore_from_path(self, *args: Any, **kwargs: Any) -> None:
         super().restore_from_path(*args, **kwargs)

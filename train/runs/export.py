@@ -98,7 +98,7 @@ def policy_in_memory(experiment: Experiment, weights: Mapping[str, np.ndarray]) 
 
     from agents.policy import Policy
 
-    with _single_world(experiment) as world:
+    with single_world(experiment) as world:
         network = network_with(experiment, world, weights)
         card = Card.from_dict(_card(experiment, world))
     state = save({name: tensor.contiguous() for name, tensor in network.state_dict().items()})
@@ -116,7 +116,7 @@ def export_bundle(
 ) -> Path:
     """Write the policy with `weights` (the state of a `train.rllib.modules.NetworkModule`) as a bundle, in float32."""
     counters = ("env_steps", "agent_steps", "iteration")
-    with _single_world(experiment) as world:
+    with single_world(experiment) as world:
         card = {
             **_card(experiment, world),
             "steps": {name: int(metrics[name]) for name in counters},
@@ -129,7 +129,8 @@ def export_bundle(
 
 
 @contextmanager
-def _single_world(experiment: Experiment) -> Iterator[BatchEnv]:
+def single_world(experiment: Experiment) -> Iterator[BatchEnv]:
+    """A context manager with the world in which the policy is measured, of one game."""
     world = make_world(without_training({**world_options(experiment), "num_games": 1}))
     try:
         yield world
@@ -141,7 +142,7 @@ def _card(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
     """What is known of the policy before it is trained."""
     return {
         "environment": {"name": experiment.env.name, "options": without_training(experiment.env.options)},
-        **_contracts(experiment, world),
+        **contracts(experiment, world),
         "network": {"name": experiment.policy_network.name, "options": experiment.policy_network.options},
         "algorithm": experiment.algorithm,
         "config": experiment.to_dict(),
@@ -149,8 +150,8 @@ def _card(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
     }
 
 
-def _contracts(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
-    """What the policy sees and does; worlds with several observation types tell which by `observation_contract`."""
+def contracts(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
+    """Return what the policy sees and does. Worlds with several observation types tell which by `observation_contract`."""
     name, space = experiment.env.name, world.single_observation_space
     return {
         "observation": world.observation_contract or {"type": name, "version": 1},

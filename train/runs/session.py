@@ -14,6 +14,7 @@ from train.config import Experiment
 from train.rollouts.levels import LEVELS, LevelTable
 from train.runs.evaluation import Evaluator
 from train.runs.folder import BUNDLE, Checkpoint, RunError, RunFolder, disk_errors, resume_command
+from train.runs.initial_weights import initial_weights
 from train.runs.metrics import LEVEL_RETURNS, progress_row
 from train.runs.progress import Progress
 from train.runs.report import write_report
@@ -43,13 +44,15 @@ class Session:
         self._levels = LevelTable()
 
     def begin(self, start: Checkpoint | None, *, wandb: bool = False) -> None:
-        """Start at a checkpoint with its counters, or from the beginning."""
+        """Start at a checkpoint with its counters, or from the beginning, with the weights that the experiment names."""
         if not self.experiment.settings.has_policy:
             self.algorithm.work_in(self.folder.path)
         if start is not None:
             path, self.counters = start
             self.algorithm.restore_from_path(str(path.absolute()))
             self._levels = LevelTable.read(path / LEVELS)
+        elif self.experiment.init_from:
+            self.algorithm.load_policy_weights(initial_weights(self.experiment))
         self.folder.rewind(self.counters["iteration"])
         last = self.folder.curve()[-1:]
         self.row = {name: float(value) for row in last for name, value in row.items() if value} | self._shown_counters()

@@ -10,7 +10,15 @@ last line is `{"winnerId", "winnerName", "isDraw"}`; a file without it was cut o
 """
 
 from envs.battlesnake.recording.as_test import to_test
-from envs.battlesnake.recording.files import EXTRAS, UNKNOWN_CAUSE, Recorder, Recording, RecordingError, unfinished
+from envs.battlesnake.recording.files import (
+    EXTRAS,
+    UNKNOWN_CAUSE,
+    Recorder,
+    Recording,
+    RecordingError,
+    recording_files,
+    unfinished,
+)
 from envs.battlesnake.recording.replayed import Deviation, deviations
 
 __all__ = [
@@ -21,6 +29,7 @@ __all__ = [
     "Recording",
     "RecordingError",
     "deviations",
+    "recording_files",
     "to_test",
     "unfinished",
 ]

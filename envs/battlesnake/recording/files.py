@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -14,10 +14,10 @@ from envs.battlesnake.plain import Board, state_from_board
 from envs.battlesnake.recording.arena_frames import game_and_requests, is_frames
 from envs.battlesnake.recording.bounds import MAX_KNOWN_SNAKES, check_request
 from envs.battlesnake.settings import Settings
-from envs.battlesnake.state import CAUSE_NAMES, State
+from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
 from envs.battlesnake.webhook import WebhookError, read_settings
 from envs.common.bounded import parse_json, read_text
-from envs.common.errors import ProcsnakeError
+from envs.common.errors import ConfigError, ProcsnakeError
 
 EXTRAS = "procsnake"
 UNKNOWN_CAUSE = "unknown"
@@ -196,6 +196,30 @@ class Recording:
         index = self.turns.index(self.board(turn)["turn"])
         found = {} if index + 1 == len(self._boards) else moves_between(*self._boards[index : index + 2])
         return {**found, **decisions_in(self.requests[index])}
+
+    def moves_played(self, place: int) -> dict[str, str]:
+        """Return by id the names of the moves that the living snakes played on `boards()[place]`, as far as they are known.
+
+        What a snake decided isn't what it played if its answer came too late, so the heads on the next board count first.
+        """
+        told = dict(self.requests[place].get(EXTRAS, {}).get("decisions", {}))
+        if place + 1 < len(self._boards):
+            told |= moves_between(self._boards[place], self._boards[place + 1])
+        return {snake: move["move"] for snake, move in told.items() if move.get("move") in MOVE_NAMES}
+
+
+def recording_files(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """Return the files that are named, and the recordings (`*.jsonl`) in the folders that are named.
+
+    Raises `ConfigError` if there is no such file or folder.
+    """
+    found: list[Path] = []
+    for name in names:
+        path = Path(name)
+        if not path.exists():
+            raise ConfigError(f"there is no {name}; name files or folders of recordings")
+        found += sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    return found
 
 
 def _parse(lines: list[str], path: str) -> list[dict[str, Any]]:

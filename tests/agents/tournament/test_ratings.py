@@ -5,68 +5,90 @@ import math
 import numpy as np
 import pytest
 
-from agents.tournament.ratings import ELO, bradley_terry, openskill_ratings
+from agents.tournament.ratings import ELO, WengLin, bradley_terry, weng_lin, weng_lin_ratings
 from tests.agents.tournament.made import drawn, game, won
 
-MU, SIGMA, BETA, KAPPA, TAU = 25.0, 25 / 3, 25 / 6, 0.0001, 25 / 300
+MU, SIGMA, BETA, KAPPA = 25.0, 8.333, 25 / 6, 1e-6
+FRESH = WengLin(25.0, 25 / 3)
 
 
-def plackett_luce(ratings, places):
-    """Algorithm 4 of Weng and Lin (2011), players alone: ω, δ and γ = σ/c; σ grows by τ before each game (TrueSkill)."""
-    ratings = [(mu, math.hypot(sigma, TAU)) for mu, sigma in ratings]
-    c = math.sqrt(sum(sigma**2 + BETA**2 for _, sigma in ratings))
-    strength = [math.exp(mu / c) for mu, _ in ratings]
-    sums = [sum(s for s, p in zip(strength, places) if p >= place) for place in places]
-    ties = [places.count(place) for place in places]
+def bradley_terry_full(ratings, places):
+    """Algorithm 1 of Weng and Lin (2011), players alone: ω, δ and γ = σ/c over all pairs."""
     updated = []
     for i, (mu, sigma) in enumerate(ratings):
         omega = delta = 0.0
-        for q, place in enumerate(places):
-            if place <= places[i]:
-                share = strength[i] / sums[q]
-                omega += ((1 if q == i else 0) - share) / ties[q]
-                delta += share * (1 - share) / ties[q]
-        omega *= sigma**2 / c
-        delta *= sigma**2 / c**2 * (sigma / c)
+        for q, (other_mu, other_sigma) in enumerate(ratings):
+            if q != i:
+                c = math.sqrt(sigma**2 + other_sigma**2 + 2 * BETA**2)
+                p = 1 / (1 + math.exp((other_mu - mu) / c))
+                score = 1.0 if places[q] > places[i] else 0.5 if places[q] == places[i] else 0.0
+                omega += sigma**2 / c * (score - p)
+                delta += sigma / c * (sigma / c) ** 2 * p * (1 - p)
         updated.append((mu + omega, sigma * math.sqrt(max(1 - delta, KAPPA))))
     return updated
 
 
-@pytest.mark.parametrize(
-    "places", [(1, 2), (2, 1), (1, 1), (1, 2, 3), (2, 1, 3, 4), (1, 2, 2), (1, 1, 3, 3), (1, 2, 3, 4, 5, 6, 7, 8)]
-)
-def test_openskill_is_the_papers_algorithm(places):
-    rated = openskill_ratings([game(*enumerate(places))], len(places))
-    expected = plackett_luce([(MU, SIGMA)] * len(places), list(places))
-    for rating, (mu, sigma) in zip(rated, expected, strict=True):
-        assert rating.mu == pytest.approx(mu, abs=1e-9)
-        assert rating.sigma == pytest.approx(sigma, abs=1e-9)
+def test_a_sequence_of_games_is_rated_by_the_papers_algorithm():
+    """Five players in 60 games of two to five, with ties; Arena's own parameters."""
+    rng, expected, games = np.random.default_rng(5), [(MU, SIGMA)] * 5, []
+    for number in range(60):
+        group = rng.choice(5, rng.integers(2, 6), replace=False).tolist()
+        places = [int(place) for place in rng.integers(1, 4, len(group))]
+        games.append(game(*zip(group, places, strict=True), number=number))
+        for player, rating in zip(group, bradley_terry_full([expected[p] for p in group], places), strict=True):
+            expected[player] = rating
+    for rating, (mu, sigma) in zip(weng_lin_ratings(games, 5), expected, strict=True):
+        assert rating.mu == pytest.approx(mu, abs=1e-6)
+        assert rating.sigma == pytest.approx(sigma, abs=1e-6)
 
 
-def test_openskill_of_a_first_duel_is_the_closed_form():
-    winner, loser = openskill_ratings([won(0, 1)], 2)
-    # Of two equals the winner's mean rises by half of σ² / c.
-    variance = SIGMA**2 + TAU**2
-    gain = variance / math.sqrt(2 * variance + 2 * BETA**2) / 2
-    assert (winner.mu, loser.mu) == pytest.approx((MU + gain, MU - gain))
-    assert winner.mu == pytest.approx(27.6354, abs=1e-4)
-    assert winner.sigma == loser.sigma == pytest.approx(8.0659, abs=1e-4)
-    assert winner.ordinal == winner.mu - 3 * winner.sigma
+# What the crate skillratings, by which Arena rates, has in its own tests of `weng_lin` (src/weng_lin.rs, commit 018ee29).
+CHAMPION = WengLin(42, 1.3)
+PUBLISHED_DUELS = [
+    (FRESH, (1, 2), (27.63523138347365, 8.065506316323548, 22.36476861652635, 8.065506316323548)),
+    (CHAMPION, (1, 2), (42.026412401802894, 1.2998230532770783, 23.91467776944046, 8.029022445649298)),
+    (CHAMPION, (2, 1), (41.86215399828694, 1.2998230532770783, 30.66428343659835, 8.029022445649298)),
+    (CHAMPION, (1, 1), (41.94428320004492, 1.2998230532770783, 27.289480603019403, 8.029022445649298)),
+]
+# What openskill.py has in its tests of BradleyTerryFull: fresh players who come in the order of the list.
+PUBLISHED_FREE_FOR_ALLS = [
+    [(30.2704627669473, 7.788474807872566), (25.0, 7.788474807872566), (19.7295372330527, 7.788474807872566)],
+    [(32.90569415042095, 7.5012190693964005), (27.63523138347365, 7.5012190693964005),
+     (22.36476861652635, 7.5012190693964005), (17.09430584957905, 7.5012190693964005)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "places", "published"), PUBLISHED_DUELS)
+def test_duels_are_rated_as_arenas_library_rates_them(first, places, published):
+    after = [number for rating in weng_lin([first, FRESH], places) for number in (rating.mu, rating.sigma)]
+    assert after == pytest.approx(published, abs=1e-9)
+
+
+@pytest.mark.parametrize("published", PUBLISHED_FREE_FOR_ALLS)
+def test_games_of_several_are_rated_as_published(published):
+    rated = weng_lin([FRESH] * len(published), range(1, len(published) + 1))
+    assert [rating.mu for rating in rated] == pytest.approx([mu for mu, _ in published], abs=1e-9)
+    assert [rating.sigma for rating in rated] == pytest.approx([sigma for _, sigma in published], abs=1e-9)
+
+
+def test_a_rating_is_shown_as_arena_shows_it():
+    assert WengLin(30.0, 6.0).ordinal == 12.0
+    assert weng_lin_ratings([], 1)[0].ordinal == pytest.approx(0.001)
 
 
 def test_a_draw_of_equals_changes_no_mean_and_brings_unequals_together():
-    a, b = openskill_ratings([drawn(0, 1)], 2)
+    a, b = weng_lin_ratings([drawn(0, 1)], 2)
     assert a.mu == pytest.approx(b.mu) == pytest.approx(25)
     assert a.sigma == pytest.approx(b.sigma)
     assert a.sigma < SIGMA
-    before = openskill_ratings([won(0, 1)], 2)
-    after = openskill_ratings([won(0, 1), drawn(0, 1, number=1)], 2)
+    before = weng_lin_ratings([won(0, 1)], 2)
+    after = weng_lin_ratings([won(0, 1), drawn(0, 1, number=1)], 2)
     assert before[0].mu - before[1].mu > after[0].mu - after[1].mu > 0
 
 
-def test_openskill_goes_by_the_schedule_not_by_who_finished_first():
+def test_weng_lin_goes_by_the_schedule_not_by_who_finished_first():
     games = [won(0, 1, number=0), won(1, 2, number=1), won(2, 0, round_=1)]
-    assert openskill_ratings(games, 3) == openskill_ratings(games[::-1], 3)
+    assert weng_lin_ratings(games, 3) == weng_lin_ratings(games[::-1], 3)
 
 
 def test_bradley_terry_of_two_is_the_log_of_the_odds():

@@ -195,6 +195,14 @@ def test_a_new_section_is_noted():
     assert "brand_new is left away: there is no such thing there." in translation.notes
 
 
+def test_weights_that_a_run_began_with_are_noted_as_left_away_and_only_then():
+    plain = experiment("ppo").to_dict()
+    begun = translate({**plain, "init_from": "runs/mine"}, track="generalization", framework="tf").notes
+    assert [note for note in begun if note not in translate(plain, track="generalization", framework="tf").notes] == [
+        "The weights of runs/mine, with which the run began, are left away: training starts anew."
+    ]
+
+
 @pytest.mark.parametrize(("track", "framework"), [("generalisation", "tf"), ("generalization", "jax")])
 def test_unknown_names(track, framework):
     with pytest.raises(UnknownNameError):

@@ -1,0 +1,47 @@
+"""Games by their ids, files and folders, as `train --from-games` takes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from envs.battlesnake.recording import Recording, recording_files
+from envs.common.errors import ConfigError
+from serve.archive.store import GameStore
+from serve.recorded_games import files_of, find_game
+from tests.serve.archive.played import play, tell_all
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """An archive with a game, as a server of ours has kept it: its address and the game's id."""
+    url, game = f"sqlite:///{tmp_path / 'games.db'}", play(seed=1)
+    store = GameStore(url)
+    tell_all(store, "greedy", game, 0)
+    store.flush()
+    store.close()
+    return url, game.game_id
+
+
+def test_a_kept_game_outlives_its_archive_as_a_recording(archive, tmp_path):
+    url, game_id = archive
+    (path,) = files_of([game_id], url, folder=tmp_path / "learn")
+    kept, _ = find_game(game_id, url, None)
+    (tmp_path / "games.db").unlink()
+    assert path.parent == tmp_path / "learn"
+    assert Recording.read(path).boards() == kept.boards()
+    assert [Recording.read(path).moves_played(n) for n in range(3)] == [kept.moves_played(n) for n in range(3)]
+
+
+def test_files_and_folders_are_taken_as_they_are(archive, tmp_path, monkeypatch):
+    url, game_id = archive
+    (made,) = files_of([game_id], url, folder=tmp_path / "learn")
+    monkeypatch.chdir(tmp_path)
+    assert files_of(["learn", made], url, folder=tmp_path / "other") == [tmp_path / "learn", made]
+    assert recording_files([tmp_path / "learn", made]) == [made, made]
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("name", ["nobody", "../x", "no/such/folder"])
+def test_what_is_nowhere_is_said(archive, tmp_path, name):
+    with pytest.raises(ConfigError, match="there is no"):
+        files_of([name], archive[0], folder=tmp_path / "learn")
