@@ -29,7 +29,7 @@ OTHER_FORMS = {
     "launch": (["--on", "kuberay"], ["--on", "slurm"], ["--on", "ec2"]),
 }
 """By command, words with which it takes other options (`Parser.instead`)."""
-USAGE_COLUMNS = 100
+USAGE_COLUMNS = 80
 _DEFAULT = re.compile(r"\s*\(default: ((?:[^()]|\([^()]*\))*)\)")
 _EXAMPLE = "  "
 
