@@ -1,8 +1,8 @@
 """Stands in for the launcher of AWS's sample of Ray on training jobs (July 2026). It runs on every host.
 
-What it keeps of the real one: the head is the first host that the file lists; Ray has no token and none of our resources; the head
-joins Ray in its own process, with the whole environment as Ray's, before it runs the script there as `__main__`, from the script's
-folder; whatever the script raises fails the job; workers ask `ray status` until it fails, and end with 0.
+What it keeps of the real one: the head is the first host that the file lists; Ray has no token and none of our resources; the
+head joins Ray in its own process, with the whole environment as Ray's, before it runs the script there as `__main__`, from the
+script's folder; whatever the script raises fails the job; workers ask `ray status` until it fails, and end with 0.
 """
 
 from __future__ import annotations
