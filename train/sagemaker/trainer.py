@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from envs.common.errors import ProcsnakeError
 from train.config import Experiment
-from train.run import train
+from train.run import RunResult, train
 from train.runs.folder import CHECKPOINTS, CONFIG
 from train.runs.lock import forget_lock
 from train.runs.manifest import MANIFEST
@@ -32,25 +33,38 @@ def main() -> int:
         task = Task.from_hyperparameters(container.hyperparameters(), container.code)
         for note in task.notes:
             print(f"note: {note}", flush=True)
-        run = found_run(container.checkpoints)
-        result = train(
-            None if run else Experiment.load(task.experiment, task.overrides),
-            runs_dir=container.checkpoints,
-            resume=run,
-            cluster=os.environ["RAY_ADDRESS"],
-            on_iteration=_print_metrics,
-            command="procsnake launch",
-            # The job's own earlier life wrote it, on another machine; nobody else may write to its bucket.
-            trust=True,
-            # A job that resumes another may have another size.
-            sizes=[override for override in task.overrides if override.startswith("scale.")] if run else (),
-        )
+        result = train_in_container(task.experiment, task.overrides, cluster=os.environ["RAY_ADDRESS"], container=container)
     except ProcsnakeError as error:
         print(f"procsnake: {error}", file=sys.stderr, flush=True)
         return _FAILED
+    return 0 if result.finished else _STOPPED
+
+
+def train_in_container(
+    experiment: str, overrides: Sequence[str] = (), *, cluster: str = "auto", container: Container | None = None
+) -> RunResult:
+    """Train on the Ray cluster at this address, or on the one that this process has joined, as SageMaker wants it.
+
+    The run folder lies where checkpoints are kept; one that is there is continued. The finished policy becomes model.tar.gz.
+    Raises what `train.run.train` raises.
+    """
+    container = container or Container.here()
+    run = found_run(container.checkpoints)
+    result = train(
+        None if run else Experiment.load(experiment, overrides),
+        runs_dir=container.checkpoints,
+        resume=run,
+        cluster=cluster,
+        on_iteration=_print_metrics,
+        command="procsnake launch",
+        # The job's own earlier life wrote it, on another machine; nobody else may write to its bucket.
+        trust=True,
+        # A job that resumes another may have another size.
+        sizes=[override for override in overrides if override.startswith("scale.")] if run else (),
+    )
     if result.bundle:
         shutil.copytree(result.bundle, container.model, dirs_exist_ok=True)
-    return 0 if result.finished else _STOPPED
+    return result
 
 
 def found_run(checkpoints: Path) -> Path | None:

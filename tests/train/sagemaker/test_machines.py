@@ -7,6 +7,7 @@ import dataclasses
 import os
 import re
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -225,3 +226,30 @@ def test_two_jobs_find_each_other_through_s3(tmp_path):
         assert learner.wait(60) == 0
         assert "left: 0" in learner.log
     assert {path.name for path in (tmp_path / "notes").iterdir()} == {"algo-1", "algo-2"}
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "sagemaker.md").read_text(encoding="utf-8")
+(SCRIPT,) = re.findall(r'^```python title="train_snake.py"\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_pages_script_trains_on_the_cluster_of_awss_launcher(tmp_path):
+    notes = tmp_path / "notes"
+    experiment = dataclasses.replace(noted(toy("identity"), notes, steps=20_000), num_env_runners=0)
+    with machines(["algo-1", "algo-2"], tmp_path, {}) as everybody:
+        prepare(everybody, groups={"cpu": [1], "head": [0]}, experiment=experiment)
+        (tmp_path / "scripts").mkdir()
+        script = SCRIPT.replace('"battlesnake-ppo", ["seed=1"]', '"/opt/ml/code/experiment.yaml"')
+        assert script != SCRIPT
+        (tmp_path / "scripts" / "train_snake.py").write_text(script)
+        for machine in everybody:
+            named = ("-e", str(tmp_path / "scripts" / "train_snake.py"), "--head-instance-group", "head")
+            machine.start(python("-m", "tests.train.sagemaker.aws_launcher", *named))
+        head, worker = everybody
+        assert head.wait(300) == 0, head.log
+        assert worker.wait(120) == 0, worker.log
+        # Both played, the head kept the run, and its policy is what becomes model.tar.gz.
+        assert {path.name for path in notes.iterdir()} == {"algo-1", "algo-2"}
+        assert int(curve(head)[-1]["agent_steps"]) >= 20_000
+        assert "training_iteration=1 " in head.log
+        load(head.ml / "model")
+        assert not list(worker.ml.glob("checkpoints/*"))
