@@ -183,7 +183,7 @@ class EvaluationTrainer:
         games = min(before + self.settings.games_per_iteration, self.settings.games)
         play_games(self._games(), folder, games, jobs=self._processes)
         self.stage = replace(self.stage, games=games)
-        return int(read_turns(folder, games).sum() - read_turns(folder, before).sum())
+        return int(read_turns(folder, games, after=before).sum())
 
     def _fit(self) -> dict[str, float]:
         s, stage = self.settings, self.stage

@@ -225,9 +225,13 @@ def read_games(folder: Path, games: int) -> Views:
     return Views(*(np.concatenate([block[name] for block in blocks]) for name in _COLUMNS))
 
 
-def read_turns(folder: Path, games: int) -> np.ndarray:
-    """Return the turns of each of the first `games` games, rounded up to whole blocks. Raises as `read_games` does."""
-    return np.concatenate([np.zeros(0, np.int64), *(_read(path, ("turns",))["turns"] for path in _paths(folder, games))])
+def read_turns(folder: Path, games: int, *, after: int = 0) -> np.ndarray:
+    """Return the turns of each of the first `games` games but the first `after`, both rounded up to whole blocks.
+
+    Raises as `read_games` does.
+    """
+    paths = _paths(folder, games)[len(_paths(folder, after)) :]
+    return np.concatenate([np.zeros(0, np.int64), *(_read(path, ("turns",))["turns"] for path in paths)])
 
 
 def _read(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from agents.search.features import OWN, SHARED
-from agents.tuning.self_play import GAMES_PER_BLOCK, SETTINGS, SelfPlay, collect, play_block
+from agents.tuning.self_play import GAMES_PER_BLOCK, SETTINGS, SelfPlay, collect, play_block, read_turns
 from envs.common.errors import ConfigError
 
 SMALL = SelfPlay(nodes=20, width=7, height=7, max_turns=60, opening_turns=3)
@@ -68,6 +68,9 @@ def test_an_interrupted_collection_goes_on_and_comes_to_the_same(tmp_path):
     again = collect(SMALL, tmp_path, 3 * GAMES_PER_BLOCK, on_block=lambda *done: told.append(done))
     assert told == [(2, 3), (3, 3)]
     assert same(whole, again)
+    turns = np.concatenate([play_block(SMALL, block)[1] for block in range(3)])
+    assert read_turns(tmp_path, 3 * GAMES_PER_BLOCK).tolist() == turns.tolist()
+    assert read_turns(tmp_path, 2 * GAMES_PER_BLOCK, after=1).tolist() == turns[GAMES_PER_BLOCK : 2 * GAMES_PER_BLOCK].tolist()
     assert sorted(path.name for path in tmp_path.iterdir()) == [*(f"block-00000{n}.npz" for n in range(3)), SETTINGS]
 
 
