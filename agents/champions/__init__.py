@@ -52,8 +52,7 @@ def _about(name: str) -> str:
     bundle, card = path(name), _card(name)
     options, metrics = card.environment["options"], card.metrics
     size = sum(file.stat().st_size for file in bundle.iterdir()) / 1e6
-    snakes = options.get("num_snakes", 4)
-    board = f"{options.get('width', 11)}×{options.get('height', 11)}, {'alone' if snakes == 1 else f'{snakes} snakes'}"
+    board = f"{options.get('width', 11)}×{options.get('height', 11)}, {options.get('num_snakes', 4)} snakes"
     lines = [
         f"{name}: {board}, ruleset {options.get('ruleset', 'standard')}; {size:.1f} MB",
         f"  trained: {card.algorithm}, {card.steps.get('agent_steps', 0) / 1e6:.1f} million decisions"

@@ -14,7 +14,6 @@ import procsnake
 from agents import bundle, champions
 from agents.card import Card
 from agents.evaluation import play_games
-from agents.evaluation.solo import evaluate_solo
 from agents.export.shrink import shrink
 from agents.policy import Policy
 from envs.battlesnake.observations import EgocentricPlanes
@@ -39,17 +38,7 @@ def test_a_champion_is_whole_small_and_known_by_name(name):
     assert agents.make(name).name == name
 
 
-def plays_alone(name):
-    return bundle.load(champions.path(name)).card.environment["options"].get("num_snakes") == 1
-
-
-@pytest.mark.parametrize("name", filter(plays_alone, champions.names()))
-def test_a_champion_of_solo_games_survives_clearly_longer_than_flood(name):
-    (own,), (floods,) = (evaluate_solo(agents.make(one), [(11, 11)], num_games=60, seed=77) for one in (name, "flood"))
-    assert own.interval[0] > floods.interval[1]
-
-
-@pytest.mark.parametrize("name", [name for name in champions.names() if not plays_alone(name)])
+@pytest.mark.parametrize("name", champions.names())
 def test_a_champion_wins_clearly_more_than_its_share_against_greedy(name):
     options = bundle.load(champions.path(name)).card.environment["options"]
     snakes = options.get("num_snakes", 4)
