@@ -25,7 +25,7 @@ from envs.common.command_line import (
     wants_color,
     write_whole,
 )
-from envs.common.errors import ConfigError
+from envs.common.errors import ConfigError, ProcsnakeError
 
 if TYPE_CHECKING:
     from agents.bundle import Bundle
@@ -153,17 +153,18 @@ def _evaluate_solo(options: argparse.Namespace) -> int:
         raise ConfigError(f"--boards is {options.boards!r}; it is the sides of square boards with commas between, as 7,11,19")
     effort = effort_of(options)
     tell_own_efforts(effort, ((player, player) for player in options.agents))
-    scores = []
-    for player in options.agents:
-        scores += evaluate_solo(
-            effort.make(player),
-            [(int(side), int(side)) for side in sides],
-            num_games=options.games,
-            settings=game_settings(options),
-            seed=options.seed,
-            max_turns=options.max_turns,
-            on_score=lambda score: print(f"… {score.agent} on {score.width}×{score.height}", file=sys.stderr),
-        )
+    played = {"num_games": options.games, "settings": game_settings(options), "seed": options.seed}
+    scores, left_out = [], list[ProcsnakeError]()
+    for agent in map(effort.make, options.agents):
+        for side in map(int, sides):
+            print(f"… {agent.name} on {side}×{side}", file=sys.stderr)
+            try:
+                scores += evaluate_solo(agent, [(side, side)], max_turns=options.max_turns, **played)
+            except ProcsnakeError as error:
+                left_out.append(error)
+                print(f"left out {agent.name} on {side}×{side}: {error}", file=sys.stderr)
+    if not scores:
+        raise left_out[0]
     print_json([score.to_dict() for score in scores]) if options.json else print(table(scores))
     return 0
 

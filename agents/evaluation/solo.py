@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any
@@ -53,12 +53,10 @@ def evaluate_solo(
     settings: Settings | None = None,
     seed: int = 0,
     max_turns: int = MAX_TURNS,
-    on_score: Callable[[SoloScore], None] | None = None,
 ) -> list[SoloScore]:
     """Have `agent` play alone on boards (width, height), and return one score per board.
 
-    The games are those of `play_games` with one agent. `on_score` is called with each score as soon as its games are played.
-    Raises what `play_games` raises.
+    The games are those of `play_games` with one agent. Raises what `play_games` raises.
     """
     scores = []
     for width, height in boards:
@@ -66,8 +64,6 @@ def evaluate_solo(
             [agent], num_games=num_games, width=width, height=height, settings=settings, seed=seed, max_turns=max_turns
         )
         scores.append(_score(results, width, height, max_turns))
-        if on_score:
-            on_score(scores[-1])
     return scores
 
 

@@ -14,6 +14,7 @@ from agents.evaluation.solo import evaluate_solo, mean_interval
 from envs.battlesnake.games import start_games
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import UP, State
+from tests.agents.bundles import make_bundle
 
 
 class Up(Agent):
@@ -77,6 +78,15 @@ def test_the_command_measures_several_players_on_several_boards(capsys):
     assert all(score["games"] == 5 and 0 < score["mean_turns"] < 5000 for score in told)
     assert procsnake.main(words) == 0
     assert f"{told[0]['mean_turns']:.1f}" in capsys.readouterr().out.splitlines()[1]
+
+
+def test_boards_that_a_policy_cannot_play_are_left_out_and_said(capsys, tmp_path):
+    policy = str(make_bundle(tmp_path / "policy"))
+    assert procsnake.main(["evaluate", policy, "--solo", "--games", "2", "--boards", "7,11", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert [score["width"] for score in json.loads(out)] == [11]
+    assert "left out policy on 7×7" in err
+    assert procsnake.main(["evaluate", policy, "--solo", "--games", "2", "--boards", "7"]) == 2
 
 
 @pytest.mark.parametrize(
