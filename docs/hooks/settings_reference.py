@@ -16,7 +16,6 @@ from agents.networks.starter_pack_shape import KINDS
 from agents.search.alphabeta import AlphaBeta
 from agents.search.mcts import MCTS
 from agents.search.ranges import ranges_of
-from envs.common.errors import UnknownNameError
 from train.algorithm_settings import ALGORITHMS
 from train.config import Experiment, list_experiments
 from train.experiment_keys import Key, about, keys
@@ -99,12 +98,12 @@ def _algorithms() -> list[str]:
 
 
 def _experiment_of(algorithm: str) -> Experiment:
-    """A built-in experiment that trains by this algorithm."""
+    """A built-in experiment that trains by this algorithm. Cloning has none: `--from-games` turns imitation's into it."""
     for name in list_experiments():
         experiment = Experiment.load(name)
         if experiment.algorithm == algorithm:
             return experiment
-    raise UnknownNameError("algorithm", algorithm, ALGORITHMS)
+    return Experiment.load("battlesnake-imitation", [f"algorithm={algorithm}"])
 
 
 def _searches() -> list[str]:
