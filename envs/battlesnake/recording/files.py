@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -35,17 +36,28 @@ def unfinished(path: str | os.PathLike[str]) -> Path:
     return Path(path).with_name(Path(path).name + ".part")
 
 
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """Turn missing rights, a full disk and the like into a `ConfigError` of one line."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"the recording {path} can't be written: {error.strerror or error}. Choose another place") from error
+
+
 class Recorder:
     """Writes a recording while the game is played. It writes `<path>.part`, which `finish` renames to `path`.
 
-    Use it as a context manager. If the game breaks off, the `.part` file stays, and `Recording.read` can still read it.
+    Use it as a context manager. If the game breaks off, the `.part` file stays, and `Recording.read` can still read it. Raises
+    `ConfigError` where nothing can be written, and once the disk is full.
     """
 
     def __init__(self, path: str | os.PathLike[str], game: Mapping[str, Any]) -> None:
         self.path = Path(path)
         self._part = unfinished(self.path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: TextIO = self._part.open("w", encoding="utf-8")
+        with _written(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: TextIO = self._part.open("w", encoding="utf-8")
         self._buried: set[str] = set()
         self._write(game)
 
@@ -72,13 +84,15 @@ class Recorder:
     def finish(self, *, winner_id: str = "", winner_name: str = "", is_draw: bool = False) -> Path:
         """Add the result and give the file its final name, which is returned."""
         self._write({"winnerId": winner_id, "winnerName": winner_name, "isDraw": is_draw})
-        self._file.close()
-        os.replace(self._part, self.path)
+        with _written(self.path):
+            self._file.close()
+            os.replace(self._part, self.path)
         return self.path
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
-        self._file.flush()
+        with _written(self.path):
+            self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+            self._file.flush()
 
     def __enter__(self) -> Recorder:
         return self

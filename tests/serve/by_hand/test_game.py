@@ -250,5 +250,5 @@ def test_what_the_others_thought_is_still_known_after_an_undo(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_said_in_a_line(tmp_path):
     (tmp_path / "game.jsonl.part").mkdir()
-    with pytest.raises(ConfigError, match=r"game\.jsonl can't be written: .*--record FILE"):
+    with pytest.raises(ConfigError, match=r"game\.jsonl can't be written: .*Choose another place"):
         game_of(tmp_path, "circles")

@@ -11,6 +11,7 @@ import pytest
 from envs.battlesnake.plain import ruleset_step
 from envs.battlesnake.recording import EXTRAS, UNKNOWN_CAUSE, Recorder, Recording, RecordingError, to_test
 from envs.battlesnake.settings import Settings
+from envs.common.errors import ConfigError
 from tests.envs.battlesnake.traces import DATA, games, transitions
 
 OFFICIAL = DATA / "cli-output-example.jsonl"
@@ -124,6 +125,15 @@ def test_a_game_that_broke_off_leaves_no_finished_file_but_can_be_read(trace, tm
     part.write_text(part.read_text()[:-30])
     recording = Recording.read(part)
     assert (recording.turns, recording.result) == ([0, 1, 2, 3], None)
+
+
+def test_a_place_where_nothing_can_be_written_is_refused_in_words(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"recording .*game\.jsonl can't be written: File exists"):
+        Recorder(tmp_path / "file" / "game.jsonl", {"id": "g"})
+    (tmp_path / "game.jsonl.part").symlink_to("/dev/full")
+    with pytest.raises(ConfigError, match="can't be written: No space left"):
+        Recorder(tmp_path / "game.jsonl", {"id": "g"})
 
 
 def test_imports_arena_frames(trace, tmp_path):
