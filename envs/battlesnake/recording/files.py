@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any
 
 from envs.battlesnake.plain import Board, state_from_board
 from envs.battlesnake.recording.arena_frames import game_and_requests, is_frames
@@ -57,9 +57,14 @@ class Recorder:
         self._part = unfinished(self.path)
         with _written(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: TextIO = self._part.open("w", encoding="utf-8")
+            # Without a buffer, which a full disk would keep from being closed.
+            self._file = self._part.open("wb", buffering=0)
         self._buried: set[str] = set()
-        self._write(game)
+        try:
+            self._write(game)
+        except ConfigError:
+            self._file.close()
+            raise
 
     def turn(
         self,
@@ -90,9 +95,10 @@ class Recorder:
         return self.path
 
     def _write(self, line: Mapping[str, Any]) -> None:
+        text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         with _written(self.path):
-            self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
-            self._file.flush()
+            while text:
+                text = text[self._file.write(text) :]
 
     def __enter__(self) -> Recorder:
         return self

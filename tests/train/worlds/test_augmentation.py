@@ -12,7 +12,7 @@ from envs.common.errors import ConfigError, UnknownNameError
 from tests.envs.procgen.test_wrappers import Counting
 from train.config import Experiment
 from train.runs.evaluation import Evaluator
-from train.runs.export import _card, _single_world
+from train.runs.export import _card, single_world
 from train.worlds.augmentation import AugmentedWorld
 from train.worlds.build import make_world, world_options
 
@@ -66,7 +66,7 @@ def test_evaluation_and_export_see_the_games_own_pictures() -> None:
     assert not isinstance(evaluator._world, AugmentedWorld)
     assert evaluator._world.single_observation_space.shape == (64, 64, 3)
     evaluator._world.close()
-    with _single_world(experiment) as world:
+    with single_world(experiment) as world:
         card = _card(experiment, world)
     assert "augment" not in card["environment"]["options"]
     assert "rnd" not in card["environment"]["options"]
