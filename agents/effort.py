@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.agent import Agent
-from agents.registry import make, options_of, split_options
+from agents.registry import make, options_given, options_of
 from envs.common.command_line import at_least
 from envs.common.errors import ConfigError
 
@@ -39,11 +39,12 @@ class Effort:
     def reaches(self, spec: str) -> bool:
         """Return whether the limit applies to a player.
 
-        It doesn't apply to URLs, to agents without such an option, and to players whose spec sets a limit itself.
+        It doesn't apply to URLs, to agents without such an option, and to players whose spec, or its file of options, sets a
+        limit itself.
         """
         if "://" in spec:
             return False
-        _, own = split_options(spec)
+        _, own = options_given(spec)
         return self.options.keys() <= options_of(spec) and not {"nodes", "cpu_ms"} & own.keys()
 
     def make(self, spec: str) -> Agent:

@@ -367,7 +367,7 @@ class LearnedEvaluationSettings(AlgorithmSettings):
     """The gain at which the gate's sequential test accepts, in normalised Elo; it refuses at 0."""
     gate_games: int = 2000
     """Games after which the gate ends undecided. The evaluation is then not accepted."""
-    games_per_iteration: int = 512
+    games_per_iteration: int = 128
     """The most games between two rows of progress.csv, in self-play and in the gate. A run stops only between two rows."""
     num_processes: int | None = None
     """Processes that play; None: as many as there are cores."""

@@ -9,6 +9,7 @@ import pytest
 
 import agents
 from agents.effort import Effort, add_effort, effort_of
+from agents.options_file import OptionsFile
 from envs.battlesnake.games import start_games
 from envs.battlesnake.state import State
 from envs.common.errors import ConfigError, UnknownNameError
@@ -68,6 +69,14 @@ def test_a_limit_in_the_name_is_the_only_one():
     agent = Effort(nodes=70).make("alphabeta?cpu_ms=9")
     assert isinstance(agent, agents.search.alphabeta.AlphaBeta)
     assert (agent.nodes, agent.cpu_ms) == (None, 9)
+
+
+@pytest.mark.parametrize(("options", "reached"), [({"near": 3}, True), ({"cpu_ms": 9}, False)])
+def test_a_limit_in_a_file_of_options_counts_as_one_in_the_name(tmp_path, options, reached):
+    path = tmp_path / "own.yaml"
+    OptionsFile(agent="alphabeta", options=options, against="alphabeta").write(path)
+    agent = Effort(nodes=70).make(f"alphabeta?options={path}")
+    assert (agent.nodes, agent.cpu_ms) == ((70, None) if reached else (None, 9))
 
 
 def test_what_it_cannot_make_is_said():
