@@ -25,6 +25,7 @@ from envs.common.command_line import (
     wants_color,
     write_whole,
 )
+from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError, ProcsnakeError
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def _evaluate_in_its_world(bundle: Bundle, options: argparse.Namespace) -> int:
         return _evaluate_on_levels(options)
     if len(options.agents) > 1:
         raise ConfigError(f"one policy is measured at a time in the world {bundle.card.environment['name']!r}")
-    scores = episodes.evaluate(bundle, episodes=options.episodes, seed=options.seed)
+    scores = episodes.evaluate(bundle, episodes=options.episodes, seed=options.seed, threads=usable_cores())
     print_json([score.to_dict() for score in scores]) if options.json else print(episodes.table(scores))
     run = Path(options.agents[0])
     if policy := policy_of(run):
@@ -213,6 +214,7 @@ def _evaluate_on_levels(options: argparse.Namespace) -> int:
         episodes=options.episodes,
         seed=options.seed,
         greedy=options.greedy,
+        threads=usable_cores(),
         say=None if options.json else lambda line: print(line, file=sys.stderr),
     )
     scores = [one.score for one in played]
