@@ -1,6 +1,6 @@
 """The rules once more, in plain Python from their description, and what can be forced by trying everything.
 
-It shares no code with the engine or the search, so that it can judge both. Slow: for small positions.
+Its rules share no code with the engine or the search, so that they can judge both. Slow: for small positions.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
+
+from envs.battlesnake.state import ALIVE, State
 
 Point = tuple[int, int]
 STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0))
@@ -37,6 +39,14 @@ class Position(NamedTuple):
 
     snakes: tuple[Snake | None, ...]
     food: frozenset[Point]
+
+
+def position_of(state: State) -> Position:
+    """The position on a board of the engine."""
+    a = state.arrays
+    living = [i if a.cause[0, i] == ALIVE else None for i in range(state.num_snakes)]
+    snakes = tuple(None if i is None else Snake(tuple(state.body(0, i)), int(a.health[0, i])) for i in living)
+    return Position(snakes, frozenset(state.points(a.food[0])))
 
 
 def step(world: World, position: Position, moves: tuple[int | None, ...]) -> Position:

@@ -9,8 +9,8 @@ import pytest
 
 from agents.search import AlphaBeta
 from envs.battlesnake.rules import step_board
-from envs.battlesnake.state import ALIVE, MOVE_NAMES
-from tests.agents.tactics.brute_force import Position, Snake, Solver, step
+from envs.battlesnake.state import MOVE_NAMES
+from tests.agents.tactics.brute_force import Snake, Solver, position_of, step
 from tests.agents.tactics.drawing import draw, read_puzzles
 
 POSITIONS = Path(__file__).with_name("positions")
@@ -71,15 +71,7 @@ def test_the_plain_rules_are_the_engines(puzzle):
             moves = rng.integers(0, 4, (1, state.num_snakes)).astype(np.int8)
             step_board(state.arrays, 0, state.rules, moves)
             position = step(puzzle.world, position, tuple(moves[0].tolist()))
-            assert as_position(state) == position
-
-
-def as_position(state):
-    a = state.arrays
-    snakes = tuple(
-        Snake(tuple(state.body(0, i)), int(a.health[0, i])) if a.cause[0, i] == ALIVE else None for i in range(state.num_snakes)
-    )
-    return Position(snakes, frozenset(state.points(a.food[0])))
+            assert position_of(state) == position
 
 
 def test_a_drawing_is_read_as_it_is_drawn():
