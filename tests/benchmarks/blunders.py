@@ -22,7 +22,7 @@ from envs.battlesnake.state import State
 from tests.agents.tactics.brute_force import Solver, World, position_of
 from tests.benchmarks.measure import machine
 
-DEFAULT = (*agents.champions.names(), "flood", "classics", "alphabeta?nodes=2000")
+DEFAULT = ("champion-standard", "champion-duel", "champion-royale", "flood", "classics", "alphabeta?nodes=2000")
 _MAX_TURNS = 500
 _PLAYER, _OPPONENT = 0, 1
 
