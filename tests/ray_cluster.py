@@ -40,7 +40,8 @@ def ray_cluster(*nodes: dict[str, Any]) -> Iterator[Any]:
     cluster = Cluster()
     try:
         for node in nodes:
-            cluster.add_node(include_dashboard=False, **node)
+            # Without a port Ray tests none. It tests its own default otherwise, and leaks the socket where another Ray has it.
+            cluster.add_node(include_dashboard=False, dashboard_port=None, **node)
         start_ray(address=cluster.address)
         yield cluster
     finally:
