@@ -27,6 +27,8 @@ _FACTORIES: dict[str, str | Callable[..., Agent]] = {
 
 SEARCHES = ("alphabeta", "mcts")
 """The agents that look ahead; each can do so with a policy."""
+EVALUATION = "learned-evaluation.json"
+"""The file that a run leaves which learned an evaluation. As a player such a run is `alphabeta` with that evaluation."""
 
 
 def register(name: str, factory: str | Callable[..., Agent]) -> None:
@@ -52,6 +54,7 @@ def split_name(player: str) -> tuple[str, str]:
 def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     """Make the agent or champion called `name`, or the policy whose bundle or run folder lies at that path.
 
+    The folder of a run that learned an evaluation (`procsnake train battlesnake-evaluation`) stands for `alphabeta` with it.
     A path followed by "+alphabeta" or "+mcts" is that search with that policy: `make("runs/first+alphabeta")`. A Python file
     stands for the rules in it, alone (`make("my_rule.py")`) or on top of any agent (`make("my_rule.py+flood")`,
     `make("my_rule.py+runs/first")`).
@@ -64,6 +67,8 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     `OptionsFileError` for a bad file of options, `BundleError` for a bad bundle, and `RuleError` for a file without rules.
     """
     name, own = split_options(os.fspath(name))
+    if has_evaluation(name):
+        name, own = "alphabeta", {"evaluation": os.path.join(name, EVALUATION), **own}
     options = _with_file(name, _merged(options, own))
     stem, suffix, base = name.partition(".py+")
     if suffix or name.endswith(".py"):
@@ -81,6 +86,11 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
 def is_search(player: str) -> bool:
     """Whether a player such as `runs/first+mcts?near=9` is a search, alone or with a policy."""
     return player.partition("?")[0].rpartition("+")[2] in SEARCHES
+
+
+def has_evaluation(player: str) -> bool:
+    """Whether a player is the folder of a run that learned an evaluation."""
+    return os.path.isfile(os.path.join(player, EVALUATION))
 
 
 def split_options(name: str) -> tuple[str, dict[str, Any]]:
@@ -139,6 +149,8 @@ def options_of(name: str) -> frozenset[str]:
     _, plus, search = name.rpartition("+")
     if plus and search in SEARCHES:
         return options_of(search) - {"policy"}
+    if has_evaluation(name):
+        return options_of("alphabeta")
     return frozenset(inspect.signature(_factory(name)).parameters) if name in _FACTORIES else frozenset()
 
 

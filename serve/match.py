@@ -94,11 +94,11 @@ def make_referee(options: argparse.Namespace) -> Any:
         tell_deadline=not effort.options,
         recording=options.record,
     )
-    _tell_evaluations(referee)
+    tell_evaluations(referee)
     return referee
 
 
-def _tell_evaluations(referee: Any) -> None:
+def tell_evaluations(referee: Any) -> None:
     """Print to stderr which evaluation plays for each of our searches on the game's first board."""
     import numpy as np
 

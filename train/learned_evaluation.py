@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.registry import make
+from agents.registry import EVALUATION, make
 from agents.search.alphabeta import AlphaBeta
 from agents.search.learned import LearnedEvaluation
 from agents.sprt.play import SprtProgress, play_sprt
@@ -39,7 +39,7 @@ from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 from train.algorithm_settings import LearnedEvaluationSettings
 from train.config import Experiment
-from train.runs.folder import EVALUATION, GENERATIONS
+from train.runs.folder import GENERATIONS
 from train.runs.metrics import nested_result
 
 _MADE_IN, _STATE, _MAX_BYTES = "made-in.txt", "stage.json", 1 << 20

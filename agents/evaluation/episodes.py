@@ -12,6 +12,7 @@ import numpy as np
 import envs
 from agents.bundle import Bundle, load
 from agents.policy import onnx_steps
+from agents.registry import has_evaluation
 from envs.api import BatchEnv
 from envs.battlesnake.observations import is_observation_type
 from envs.common.errors import ConfigError
@@ -46,7 +47,7 @@ def bundle_of_a_world(spec: str) -> Bundle | None:
 
     Returns None for everything that plays Battlesnake, because `agents.make` makes that. Raises `BundleError` for a bad bundle.
     """
-    if not (Path(spec).is_dir() or (spec.endswith(".zip") and Path(spec).is_file())):
+    if has_evaluation(spec) or not (Path(spec).is_dir() or (spec.endswith(".zip") and Path(spec).is_file())):
         return None
     bundle = load(spec)
     plays_snakes = bundle.card.environment["name"] == "battlesnake" or is_observation_type(bundle.card.observation.get("type"))

@@ -16,6 +16,7 @@ from agents.registry import split_name
 from envs.battlesnake.recording import unfinished
 from envs.common.command_line import game_settings
 from envs.common.errors import ConfigError, UnknownNameError
+from serve.match import tell_evaluations
 
 if TYPE_CHECKING:
     from serve.by_hand.game import HumanGame
@@ -98,6 +99,7 @@ def _play_battlesnake(options: argparse.Namespace) -> int:
     print("warming up …", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         game = _make_game(options, Path(options.record or Path(scratch) / "game.jsonl"))
+        tell_evaluations(game.referee)
         try:
             _in_the_terminal(game, options) if in_terminal else _in_the_browser(game, options)
         except KeyboardInterrupt:

@@ -19,24 +19,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from flask import Blueprint, Flask, Response, jsonify, redirect, request, send_from_directory
-from werkzeug.exceptions import HTTPException
+from flask import Blueprint, Flask, Response, jsonify, request, send_from_directory
 from werkzeug.wrappers import Response as BaseResponse
 
 from agents.registry import names
 from envs.battlesnake.settings import MAP_IDS, RULESETS
 from envs.battlesnake.state import MAX_SIDE, MAX_SNAKES, MIN_SIDE, MOVE_NAMES
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
-from envs.common.printable import printable
 from serve.by_hand.game import HumanGame, RefusedError
 from serve.by_hand.table import MAX_TURNS, YOU, Setup
 from serve.by_hand.words import advice, ending, news
-from serve.viewer.access import Access, is_another_sites
 from serve.viewer.hosted_game import SNAKE
-from serve.viewer.routes import STATIC, Games, viewer_blueprint, with_headers
+from serve.viewer.own_browsers import own_app, own_pages, refusal
+from serve.viewer.routes import STATIC, Games
 
 PAGE = "/play"
-MAX_BODY_BYTES, MAX_SEED, _MAX_ERROR = 1 << 12, (1 << 32) - 1, 500
+MAX_BODY_BYTES, MAX_SEED, _MAX_NAME = 1 << 12, (1 << 32) - 1, 500
 
 
 class _Current:
@@ -54,23 +52,14 @@ def play_app(game: HumanGame, *, clock_s: float = 0.0) -> Flask:
 
     `clock_s` is how many seconds a turn takes until the person chooses otherwise; 0 waits for every move.
     """
-    app = Flask("procsnake", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
-    app.register_blueprint(viewer_blueprint(cast("Games", _Current(game))))
-    app.register_blueprint(_blueprint(game, clock_s))
-    app.register_error_handler(HTTPException, lambda error: (jsonify(error=str(error.description)), error.code or 500))
-    app.get("/")(lambda: redirect(PAGE))
-    return app
+    games = cast("Games", _Current(game))
+    return own_app(games, _pages(game, clock_s), first_page=PAGE, max_bytes=MAX_BODY_BYTES)
 
 
-def _blueprint(game: HumanGame, clock_s: float) -> Blueprint:
-    pages = Blueprint("play", __name__)
-    access = Access()
-    pages.before_request(access.refusal)
-    pages.before_request(_refuse_other_pages)
-    pages.after_request(with_headers)
-    pages.register_error_handler(RefusedError, lambda error: _refusal(409, error))
-    pages.register_error_handler(ProcsnakeError, lambda error: _refusal(400, error))
+def _pages(game: HumanGame, clock_s: float) -> Blueprint:
+    pages = own_pages("play")
+    pages.register_error_handler(RefusedError, lambda error: refusal(409, error))
+    pages.register_error_handler(ProcsnakeError, lambda error: refusal(400, error))
 
     @pages.get(PAGE)
     def page() -> BaseResponse:
@@ -157,8 +146,8 @@ def _setup(game: HumanGame, body: Mapping[str, Any]) -> Setup | None:
         raise ConfigError(f"opponents is no list of at most {MAX_SNAKES - 1} names")
     for name in opponents:
         if name not in known:
-            raise UnknownNameError("opponent", str(name)[:_MAX_ERROR], known)
-    ruleset, chosen_map = (str(body.get(part, getattr(old.settings, part)))[:_MAX_ERROR] for part in ("ruleset", "map"))
+            raise UnknownNameError("opponent", str(name)[:_MAX_NAME], known)
+    ruleset, chosen_map = (str(body.get(part, getattr(old.settings, part)))[:_MAX_NAME] for part in ("ruleset", "map"))
     sides = {side: _integer(body, side, MIN_SIDE, MAX_SIDE, default=getattr(old, side)) for side in ("width", "height")}
     return replace(
         old,
@@ -175,7 +164,7 @@ def _body(*known: str) -> dict[str, Any]:
         raise ConfigError("the request's body is no JSON object")
     unknown = next((key for key in body if key not in known), None)
     if unknown is not None:
-        raise UnknownNameError("entry of the request", unknown[:_MAX_ERROR], known)
+        raise UnknownNameError("entry of the request", unknown[:_MAX_NAME], known)
     return body
 
 
@@ -192,11 +181,3 @@ def _move(name: Any) -> int | None:
     if name not in MOVE_NAMES:
         raise UnknownNameError("move", str(name)[:40], MOVE_NAMES)
     return MOVE_NAMES.index(name)
-
-
-def _refuse_other_pages() -> tuple[Response, int] | None:
-    return (jsonify(error="only this server's own page may play"), 403) if is_another_sites(request) else None
-
-
-def _refusal(status: int, error: Exception) -> tuple[Response, int]:
-    return jsonify(error=printable(error)[:_MAX_ERROR]), status

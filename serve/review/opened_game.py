@@ -14,7 +14,6 @@ from typing import Any
 from agents.analysis.played import name_of, result_of
 from envs.battlesnake.plain import Board
 from envs.battlesnake.recording import Recording
-from envs.battlesnake.recording.files import decisions_in, moves_between
 from envs.battlesnake.state import MOVE_NAMES
 from envs.battlesnake.webhook import DEFAULT_TIMEOUT_MS, game_object
 from envs.common.errors import ConfigError
@@ -51,7 +50,7 @@ class OpenedGame:
         self.default = next(
             (one for one, _ in self.snakes if isinstance(you, dict) and one == you.get("id")), self.snakes[0][0]
         )
-        self._decisions = [self._decisions_on(n) for n in range(len(self._boards))]
+        self._decisions = [recording.decisions_at(n) for n in range(len(self._boards))]
 
     @property
     def path(self) -> str:
@@ -112,12 +111,6 @@ class OpenedGame:
             "you": you,
             **_told(self._decisions[place].get(you, {})),
         }
-
-    def _decisions_on(self, place: int) -> dict[str, Mapping[str, Any]]:
-        """What each snake decided, by id; where no decision is recorded, the move that the next board shows."""
-        recorded = decisions_in(self.recording.requests[place])
-        seen = moves_between(*self._boards[place : place + 2]) if place + 1 < len(self._boards) else {}
-        return {**seen, **recorded}
 
 
 def _shown(board: Board) -> dict[str, Any]:

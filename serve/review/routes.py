@@ -17,41 +17,29 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from flask import Blueprint, Flask, Response, abort, jsonify, redirect, request, send_from_directory
-from werkzeug.exceptions import HTTPException
+from flask import Blueprint, Flask, Response, abort, jsonify, request, send_from_directory
 from werkzeug.wrappers import Response as BaseResponse
 
 from agents.analysis.win_probability import WinProbability
 from envs.battlesnake.recording import Recording
 from envs.common.errors import ProcsnakeError
-from envs.common.printable import printable
 from serve.review.reviews import Reviews
-from serve.viewer.access import Access, is_another_sites
-from serve.viewer.routes import STATIC, viewer_blueprint, with_headers
+from serve.viewer.own_browsers import own_app, own_pages, refusal
+from serve.viewer.routes import STATIC
 
 PAGE = "/analyse"
-MAX_FILE_BYTES, MAX_NAME, _MAX_ERROR = 32 << 20, 100, 500
-"""The most bytes of a dropped file; the most characters of its name, and of what is said of it."""
+MAX_FILE_BYTES, MAX_NAME = 32 << 20, 100
+"""The most bytes of a dropped file, and the most characters of its name."""
 
 
 def review_app(reviews: Reviews, *, curves: WinProbability) -> Flask:
     """Make the application that shows games and their analyses to browsers on this machine, and to nobody elsewhere."""
-    app = Flask("procsnake", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_FILE_BYTES
-    app.register_blueprint(viewer_blueprint(reviews))
-    app.register_blueprint(_blueprint(reviews, curves))
-    app.register_error_handler(HTTPException, lambda error: (jsonify(error=str(error.description)), error.code or 500))
-    app.get("/")(lambda: redirect(PAGE))
-    return app
+    return own_app(reviews, _pages(reviews, curves), first_page=PAGE, max_bytes=MAX_FILE_BYTES)
 
 
-def _blueprint(reviews: Reviews, curves: WinProbability) -> Blueprint:
-    pages = Blueprint("review", __name__)
-    access = Access()
-    pages.before_request(access.refusal)
-    pages.before_request(_refuse_other_pages)
-    pages.after_request(with_headers)
-    pages.register_error_handler(ProcsnakeError, lambda error: (jsonify(error=printable(error)[:_MAX_ERROR]), 400))
+def _pages(reviews: Reviews, curves: WinProbability) -> Blueprint:
+    pages = own_pages("review")
+    pages.register_error_handler(ProcsnakeError, lambda error: refusal(400, error))
 
     @pages.get(PAGE)
     def page() -> BaseResponse:
@@ -91,7 +79,3 @@ def fit_in_json(curves: WinProbability) -> dict[str, Any]:
     measured = {name: value if isinstance(value, dict) else {} for name, value in known.items()}
     told = {group: {name: value.get(group) for name, value in measured.items()} for group in curves.curves}
     return {group: {**asdict(curve), **told[group]} for group, curve in curves.curves.items()}
-
-
-def _refuse_other_pages() -> tuple[Response, int] | None:
-    return (jsonify(error="only this server's own pages may open games"), 403) if is_another_sites(request) else None

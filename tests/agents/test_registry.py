@@ -6,11 +6,14 @@ import pytest
 
 import agents
 from agents.bundle import BundleError
+from agents.evaluation.episodes import bundle_of_a_world
 from agents.heuristics import FloodFill
 from agents.options_file import OptionsFile, OptionsFileError
 from agents.policy import Policy
-from agents.registry import _FACTORIES, options_of
+from agents.registry import _FACTORIES, EVALUATION, options_of
 from agents.search.evaluation import Weights
+from agents.search.features import NUM_FEATURES
+from agents.search.learned import LearnedEvaluation, Phase
 from envs.common.errors import ConfigError, UnknownNameError
 
 
@@ -27,6 +30,16 @@ def test_options_reach_the_agent():
 def test_a_path_makes_a_policy(bundle_path):
     assert isinstance(agents.make(bundle_path), Policy)
     assert agents.make(str(bundle_path), sample=True).sample
+
+
+def test_a_run_that_learned_an_evaluation_is_the_search_with_it(tmp_path):
+    zeros = LearnedEvaluation(width=7, height=7, phases=(Phase.of(None, [0.0] * NUM_FEATURES),))
+    zeros.write(tmp_path / EVALUATION)
+    snake = agents.make(f"{tmp_path}?near=5", nodes=30)
+    assert (snake.name, snake.nodes, snake.near, snake.learned.phases) == ("alphabeta", 30, 5, zeros.phases)
+    assert agents.make(f"{tmp_path}?evaluation=hand-written").learned is None
+    assert options_of(str(tmp_path)) == options_of("alphabeta")
+    assert bundle_of_a_world(str(tmp_path)) is None, "so that evaluate and play make it as a snake"
 
 
 def test_a_misspelt_name_is_answered_with_the_near_one():

@@ -8,13 +8,14 @@ import pytest
 
 import agents
 import train.learned_evaluation as module
+from agents.registry import EVALUATION
 from agents.search.features import NUM_FEATURES, OWN
 from agents.search.learned import LearnedEvaluation, Phase
 from agents.tuning.learning import Learned
 from envs.common.errors import ConfigError
 from train.config import Experiment
 from train.run import check, train
-from train.runs.folder import EVALUATION, GENERATIONS, RunFolder
+from train.runs.folder import GENERATIONS, RunFolder
 from train.runs.report import write_report
 
 TIMES = ("minutes", "agent_steps_per_second", "seconds_play", "seconds_learner")

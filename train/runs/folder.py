@@ -29,8 +29,8 @@ from train.runs.manifest import write_manifest
 CONFIG, CURVE, CHECKPOINTS, EVENTS, BUNDLE, COUNTERS, REPORT = (
     "config.yaml", "progress.csv", "checkpoints", "tensorboard", "bundle", "counters.json", "report.html",
 )  # fmt: skip
-EVALUATION, GENERATIONS = "learned-evaluation.json", "generations"
-"""The result of a run that learns an evaluation, and the folder where it makes its generations (`train.learned_evaluation`)."""
+GENERATIONS = "generations"
+"""The folder where a run that learns an evaluation makes its generations (`train.learned_evaluation`)."""
 CONFIG_SIGNATURE = "config.yaml.hmac"
 _BEST, _DAMAGED = "best-", "damaged-"
 _MAX_COUNTERS, _MAX_CURVE = 1 << 20, 256 << 20

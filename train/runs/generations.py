@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from agents.pages import Chart, Line, note, section, table
+from agents.registry import EVALUATION
 from envs.common.errors import ProcsnakeError
-from train.runs.folder import EVALUATION, GENERATIONS
+from train.runs.folder import GENERATIONS
 from train.runs.history import Columns
 
 _HEAD = ("generation", "games", "positions", "loss by hand", "loss", "of the targets", "tested against", "games of the test",

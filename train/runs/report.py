@@ -19,12 +19,13 @@ import yaml
 from agents.evaluation import opponents_text, wilson_interval
 from agents.evaluation.record import RECORD, EpisodesRecord, EvaluationRecord, read_episodes, read_record
 from agents.pages import chart_grid, columns, fold, html_page, lead, note, section, table
+from agents.registry import EVALUATION
 from envs.common.command_line import shell_command, write_whole
 from train.algorithm_settings import ALGORITHMS
 from train.runs import generations
 from train.runs import report_charts as charts
 from train.runs.film import film_of
-from train.runs.folder import BUNDLE, EVALUATION, REPORT, disk_errors, resume_command
+from train.runs.folder import BUNDLE, REPORT, disk_errors, resume_command
 from train.runs.history import Columns, read_columns, read_config
 
 _WITHOUT_NETWORK = {name for name, settings in ALGORITHMS.items() if not settings.has_policy}

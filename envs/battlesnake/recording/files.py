@@ -213,19 +213,22 @@ class Recording:
 
         Where no decision was recorded, its `move` is read off the next board.
         """
-        index = self.turns.index(self.board(turn)["turn"])
-        found = {} if index + 1 == len(self._boards) else moves_between(*self._boards[index : index + 2])
-        return {**found, **decisions_in(self.requests[index])}
+        return self.decisions_at(self.turns.index(self.board(turn)["turn"]))
+
+    def decisions_at(self, place: int) -> dict[str, dict[str, Any]]:
+        """Return what `decisions` does, on `boards()[place]`."""
+        return {**self._seen_moves(place), **decisions_in(self.requests[place])}
 
     def moves_played(self, place: int) -> dict[str, str]:
         """Return by id the names of the moves that the living snakes played on `boards()[place]`, as far as they are known.
 
         What a snake decided isn't what it played if its answer came too late, so the heads on the next board count first.
         """
-        told = dict(self.requests[place].get(EXTRAS, {}).get("decisions", {}))
-        if place + 1 < len(self._boards):
-            told |= moves_between(self._boards[place], self._boards[place + 1])
+        told = {**decisions_in(self.requests[place]), **self._seen_moves(place)}
         return {snake: move["move"] for snake, move in told.items() if move.get("move") in MOVE_NAMES}
+
+    def _seen_moves(self, place: int) -> dict[str, dict[str, Any]]:
+        return moves_between(*self._boards[place : place + 2]) if place + 1 < len(self._boards) else {}
 
 
 def recording_files(names: Iterable[str | os.PathLike[str]]) -> list[Path]:

@@ -48,7 +48,9 @@ def test_it_is_the_game_that_is_asked_for(played, capsys):
     told = (setup.settings.ruleset, setup.settings.map, setup.width, setup.height, setup.settings.minimum_food)
     assert told == ("wrapped", "empty", 9, 7, 3)
     assert game.referee.seats[2].nodes == 50
-    assert "note: me keeps its own effort" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "note: me keeps its own effort" in said
+    assert "alphabeta evaluates positions by: hand-written, because" in said
 
 
 @pytest.mark.parametrize("words", [["--against"], ["--ruleset", "solo"]], ids=" ".join)

@@ -77,6 +77,12 @@ def test_a_board_that_no_game_has_is_one_line(tmp_path, capsys, request_):
         read_position(json.dumps(request_))
 
 
+@pytest.mark.parametrize("decisions", [5, ["a"], {"a": 5}, {"a": {"move": ["up"]}}, {"a": {"move": "sideways"}}])
+def test_decisions_of_another_form_are_no_moves(tmp_path, decisions):
+    recording = Recording.read(written(tmp_path / "game.jsonl", changed("procsnake", {"decisions": decisions})))
+    assert recording.moves_played(0) == {}
+
+
 def test_a_large_board_costs_no_memory(tmp_path):
     path = written(tmp_path / "game.jsonl", changed("board", {**REQUEST["board"], "width": 25_000, "height": 25_000}))
     tracemalloc.start()
