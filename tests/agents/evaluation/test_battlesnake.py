@@ -11,19 +11,11 @@ from agents.agent import Agent
 from agents.evaluation import NOBODY, GameResults, evaluate, play_games, score, table, wilson_interval
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes
 from envs.battlesnake.settings import Settings
-from envs.battlesnake.state import ALIVE, HEAD_COLLISION, OUT_OF_HEALTH, UP, WALL_COLLISION
+from envs.battlesnake.state import ALIVE, HEAD_COLLISION, OUT_OF_HEALTH, WALL_COLLISION
 from envs.common.errors import ConfigError, UnknownNameError
+from tests.agents.evaluation.snakes import AlwaysUp
 
 RESULTS = ("winner", "capped", "turns", "cause", "killer", "death_turn", "snake_length", "food_eaten")
-
-
-class AlwaysUp(Agent):
-    """Runs into the wall above."""
-
-    name = "up"
-
-    def act_batch(self, state, boards, slots):
-        return np.full(len(boards), UP, np.int8)
 
 
 class Circler(Agent):

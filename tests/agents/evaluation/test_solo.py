@@ -13,17 +13,9 @@ from agents.agent import Agent
 from agents.evaluation.solo import evaluate_solo, mean_interval
 from envs.battlesnake.games import start_games
 from envs.battlesnake.settings import Settings
-from envs.battlesnake.state import UP, State
+from envs.battlesnake.state import State
 from tests.agents.bundles import make_bundle
-
-
-class Up(Agent):
-    """Goes up, into the wall."""
-
-    name = "up"
-
-    def act_batch(self, state, boards, slots):
-        return np.full(len(boards), UP, np.int8)
+from tests.agents.evaluation.snakes import AlwaysUp
 
 
 class Round(Agent):
@@ -42,7 +34,7 @@ def test_whoever_goes_up_survives_as_many_turns_as_there_are_rows_above():
     state.seed(5)
     start_games(state)
     expected = [11 - state.body(board, 0)[0][1] for board in range(30)]
-    (score,) = evaluate_solo(Up(), [(11, 11)], num_games=30, seed=5)
+    (score,) = evaluate_solo(AlwaysUp(), [(11, 11)], num_games=30, seed=5)
     assert score.mean_turns == pytest.approx(statistics.mean(expected))
     assert score.median_turns == statistics.median(expected)
     assert score.causes == {"wall-collision": 30}
