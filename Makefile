@@ -51,7 +51,7 @@ long-others:
 
 # Whichever half is done first takes this, with its set-up.
 long-sdk: $(SAGEMAKER)/.installed
-	$(SAGEMAKER)/bin/python -m pytest -m long tests/train/sagemaker/test_sdk.py
+	$(SAGEMAKER)/bin/python -m pytest -m long tests/train/sagemaker/test_sdk.py tests/train/runs/test_trackers.py
 
 # Two at once: half of each is waiting for Ray 0.8.6 to start.
 legacy-test: $(INSTALLED)
@@ -118,11 +118,12 @@ $(CLUSTER)/.installed: $(INSTALLED)
 	{ pwd; $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; } > "$$($(CLUSTER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 
-# AWS's SDK brings some 50 packages, and older versions of four that the rest uses. What is behind it needn't be installed twice.
+# AWS's SDK brings some 50 packages, MLflow among them, and older versions of four that the rest uses. What is behind it needn't be
+# installed twice.
 $(SAGEMAKER)/.installed: $(INSTALLED) constraints-sagemaker.txt
 	$(PYTHON) -m venv $(SAGEMAKER)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(SAGEMAKER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
-	$(SAGEMAKER)/bin/pip install --quiet --constraint constraints-sagemaker.txt 'sagemaker>=3.27,<4'
+	$(SAGEMAKER)/bin/pip install --quiet --constraint constraints-sagemaker.txt 'sagemaker>=3.27,<4' 'wandb>=0.18'
 	touch $@
 
 clean:

@@ -115,6 +115,7 @@ setup(
         "procgen": PROCGEN,
         "postgres": POSTGRES,
         "wandb": ["wandb>=0.18"],
+        "mlflow": ["mlflow-skinny>=3,<4"],
         "aws": AWS,
         "sagemaker": SAGEMAKER,
         "mxnet": MXNET,

@@ -104,7 +104,9 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=at_least(2), metavar="N", help=seeds)
     add_json(parser)
     parser.add_argument("--runs", default="runs", help="where run folders are made (default: %(default)s)")
-    parser.add_argument("--wandb", action="store_true", help="log to Weights & Biases, too")
+    for name, tracker in (("wandb", "Weights & Biases"), ("mlflow", "MLflow (MLFLOW_TRACKING_URI)")):
+        told = f"log to {tracker}, too"
+        parser.add_argument(f"--{name}", dest="trackers", action="append_const", const=name, default=[], help=told)
     trusted = "with --resume: go on with a run that this machine didn't make, and execute the code that it brings"
     parser.add_argument("--trust", action="store_true", help=trusted)
     parser.add_argument("--cluster", metavar="ADDRESS", help="play and learn on this Ray cluster; auto: this machine's")
@@ -175,7 +177,7 @@ def run_train(options: argparse.Namespace) -> int:
     experiment = None if options.resume else Experiment.load(options.config or options.experiment, begins + overrides)
     if options.help_keys:
         return _tell_keys(experiment, options)
-    more = {"wandb": options.wandb, "cluster": options.cluster, "trust": options.trust}
+    more = {"trackers": options.trackers, "cluster": options.cluster, "trust": options.trust}
     more["sizes"] = overrides if options.resume else ()
     if options.seeds:
         return _train_seeds(experiment, options, more)
@@ -293,7 +295,8 @@ def _without_places(words: Sequence[str]) -> str:
     places = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     for option in ("--runs", "--cluster", "--seeds"):
         places.add_argument(option)
-    places.add_argument("--wandb", action="store_true")
+    for tracker in ("--wandb", "--mlflow"):
+        places.add_argument(tracker, action="store_true")
     _, kept = places.parse_known_args(words)
     return shlex.join(["procsnake", *(Path(word).name if Path(word).is_absolute() else word for word in kept)])
 

@@ -31,7 +31,7 @@ from train.runs.progress import Progress
 from train.runs.resizing import resized
 from train.runs.resuming import starting_point
 from train.runs.session import Session
-from train.runs.tracking import require_wandb
+from train.runs.trackers import require_trackers
 
 STOPPING = "finishing this iteration, then saving …  (Ctrl-C again stops at once, without saving)"
 OnIteration = Callable[[dict[str, Any]], bool | None]
@@ -59,7 +59,7 @@ def train(
     resume: str | os.PathLike[str] | None = None,
     on_iteration: OnIteration | None = None,
     command: str = "",
-    wandb: bool = False,
+    trackers: Sequence[str] = (),
     cluster: str | None = None,
     trust: bool = False,
     sizes: Sequence[str] = (),
@@ -70,20 +70,19 @@ def train(
     at once. A kill at any moment leaves the last checkpoint whole.
 
     * `command` is noted in the policy's card.
-    * `wandb` also logs to Weights & Biases.
+    * `trackers` also get the rows of the curve: "wandb" (Weights & Biases), "mlflow".
     * `cluster` is the address of a Ray cluster to use, sized by the experiment's `scale`.
     * `trust` resumes a run that this machine didn't make, and executes the code that it brings (`train.runs.resuming`).
     * `sizes` resumes with another number of processes, by overrides as "num_env_runners=4" (`train.runs.resizing`).
 
     Raises `RunError` for folders that can't be used, `ConfigError` and `UnknownNameError` for an experiment that can't be run,
-    `MissingDependencyError` if wandb isn't installed, and `ClusterError` if there is no such cluster.
+    `MissingDependencyError` if a tracker isn't installed, and `ClusterError` if there is no such cluster.
     """
     if (experiment is None) == (resume is None):
         raise ConfigError("train() needs either an experiment or the folder of a run to resume")
     if sizes and resume is None:
         raise ConfigError("train() takes sizes with resume; a new experiment has its own")
-    if wandb:
-        require_wandb()
+    require_trackers(trackers)
     start = None
     if resume is not None:
         folder, saved = RunFolder.open(Path(resume))
@@ -116,7 +115,7 @@ def train(
             progress.say(f"continuing {folder.path} from iteration {start[1]['iteration']}")
         if sizes:
             progress.say(f"with {experiment.num_env_runners} env runners and {experiment.num_learners} learners from here on")
-        session.begin(start, wandb=wandb)
+        session.begin(start, trackers=trackers)
         stack.callback(session.close)
         with _telling_how_to_go_on(folder, progress):
             return _run(session, stop, on_iteration, command)

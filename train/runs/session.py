@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from train.runs.initial_weights import initial_weights
 from train.runs.metrics import LEVEL_RETURNS, progress_row
 from train.runs.progress import Progress
 from train.runs.report import write_report
-from train.runs.tracking import Tracking
+from train.runs.trackers import Tracking
 
 _MOST_EMPTY_ITERATIONS, _MOST_EMPTY_SECONDS = 20, 600.0
 """How many iterations, and how many seconds, may pass without experience before a run ends. Both must pass, because a process
@@ -43,7 +43,7 @@ class Session:
         self._tracking: Tracking | None = None
         self._levels = LevelTable()
 
-    def begin(self, start: Checkpoint | None, *, wandb: bool = False) -> None:
+    def begin(self, start: Checkpoint | None, *, trackers: Sequence[str] = ()) -> None:
         """Start at a checkpoint with its counters, or from the beginning, with the weights that the experiment names."""
         if not self.experiment.settings.has_policy:
             self.algorithm.work_in(self.folder.path)
@@ -58,7 +58,7 @@ class Session:
         self.row = {name: float(value) for row in last for name, value in row.items() if value} | self._shown_counters()
         self._saved_iteration, self._saved_at = self.counters["iteration"], time.monotonic()
         first = self.counters["iteration"] + 1
-        self._tracking = Tracking(self.folder.path, self.experiment, first=first, wandb=wandb)
+        self._tracking = Tracking(self.folder.path, self.experiment, first=first, trackers=trackers, progress=self.progress)
 
     def close(self) -> None:
         """Stop logging."""
