@@ -11,6 +11,7 @@ import numpy as np
 
 import envs
 from agents.bundle import Bundle, load
+from agents.hub.address import IN_TEXT
 from agents.policy import onnx_steps
 from envs.api import BatchEnv
 from envs.battlesnake.observations import is_observation_type
@@ -42,11 +43,12 @@ class WorldScore:
 
 
 def bundle_of_a_world(spec: str) -> Bundle | None:
-    """Return the bundle at path `spec`, which may be a run's folder, if its policy plays another world than Battlesnake.
+    """Return the bundle at path or `hf://` address `spec`, which may be a run's folder, if its policy plays another world than Battlesnake.
 
     Returns None for everything that plays Battlesnake, because `agents.make` makes that. Raises `BundleError` for a bad bundle.
     """
-    if not (Path(spec).is_dir() or (spec.endswith(".zip") and Path(spec).is_file())):
+    is_zip = spec.endswith(".zip") and Path(spec).is_file()
+    if not (Path(spec).is_dir() or is_zip or IN_TEXT.fullmatch(spec)):
         return None
     bundle = load(spec)
     plays_snakes = bundle.card.environment["name"] == "battlesnake" or is_observation_type(bundle.card.observation.get("type"))
