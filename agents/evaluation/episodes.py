@@ -43,7 +43,7 @@ class WorldScore:
 
 
 def bundle_of_a_world(spec: str) -> Bundle | None:
-    """Return the bundle at path or `hf://` address `spec`, which may be a run's folder, if its policy plays another world than Battlesnake.
+    """Return the bundle at path `spec`, which may be a run's folder or on the Hub, if its policy plays no Battlesnake.
 
     Returns None for everything that plays Battlesnake, because `agents.make` makes that. Raises `BundleError` for a bad bundle.
     """

@@ -12,7 +12,7 @@ from envs.common.errors import MissingDependencyError, pip_install
 
 READ_S = 20.0
 """Seconds in which the Hub has to answer, and to go on with an answer."""
-_LOG_IN = "Set HF_TOKEN, or run: hf auth login"
+LOG_IN = "Set HF_TOKEN, or run: hf auth login"
 
 
 def library() -> Any:
@@ -28,7 +28,7 @@ def library() -> Any:
 def require_token(address: Address) -> None:
     """Raise `HubError` if no token is known, because only its owner may write to a repository."""
     if library().get_token() is None:
-        raise HubError(f"{address} can't be written without a token with write permission. {_LOG_IN}")
+        raise HubError(f"{address} can't be written without a token with write permission. {LOG_IN}")
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def asking(address: Address) -> Iterator[None]:
         yield
     except errors.GatedRepoError as error:
         page = f"{_endpoint()}/{address.repository}"
-        raise HubError(f"{address} is gated: accept its terms at {page}, and be known there. {_LOG_IN}") from error
+        raise HubError(f"{address} is gated: accept its terms at {page}, and be known there. {LOG_IN}") from error
     except errors.RepositoryNotFoundError as error:
         raise HubError(_no_repository(address)) from error
     except errors.RevisionNotFoundError as error:
@@ -53,6 +53,8 @@ def asking(address: Address) -> Iterator[None]:
         raise HubError(f"{address}: {_endpoint()} didn't go on within {READ_S:g} s. Try again later") from error
     except (httpx2.HTTPError, ConnectionError) as error:
         raise HubError(_no_network(address, error)) from error
+    except RuntimeError as error:
+        raise HubError(f"{address}: {_line(error)} {_line(error.__cause__ or '')}") from error
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise HubError(f"{address}: {_endpoint()} answers what can't be read: {_line(error)}") from error
 
@@ -68,7 +70,7 @@ def _no_repository(address: Address) -> str:
     said = f"{_endpoint()} has no model {address.repository}, or it is private and"
     if library().get_token():
         return f"{said} your token isn't allowed to see it. Look at the spelling, and at what the token may do"
-    return f"{said} you are a stranger there. Look at the spelling. {_LOG_IN}"
+    return f"{said} you are a stranger there. Look at the spelling. {LOG_IN}"
 
 
 def _no_revision(address: Address) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from agents.hub.address import IN_TEXT, Address, HubError
-from agents.hub.client import READ_S, asking, library
+from agents.hub.client import LOG_IN, READ_S, asking, library
 from envs.common.printable import printable
 from envs.common.whole_folder import write_folder
 
@@ -35,12 +35,13 @@ def fetch(text: str, limits: Mapping[str, int]) -> Path:
         return kept
     address, listed = _look_up(wanted)
     if not (place := _place(address)).is_dir():
-        contents = _download(address, _chosen(address, listed, limits), limits)
+        contents = _download(address, _chosen(address, listed, limits))
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             write_folder(place, contents)
         except OSError as error:
-            raise HubError(f"{address} can't be kept in {place}: {error.strerror or error}. PROCSNAKE_CACHE moves it") from error
+            said = f"{address} can't be kept in {place}: {error.strerror or error}"
+            raise HubError(f"{said}. The environment variable PROCSNAKE_CACHE names another folder") from error
     return place
 
 
@@ -82,7 +83,7 @@ def _chosen(address: Address, listed: Mapping[str, int | None], limits: Mapping[
             continue
         size = listed[address.inside(name)]
         if not isinstance(size, int) or not 0 <= size <= limit:
-            raise HubError(f"{address}: {name} has {size} bytes, and {limit} are the most that a bundle's has; it is not fetched")
+            raise HubError(f"{address}: {name} has {size} bytes; {limit} are the most that it may have, so it is not fetched")
         chosen[name] = size
     return chosen
 
@@ -93,10 +94,10 @@ def _not_a_bundle(address: Address, listed: Mapping[str, int | None]) -> str:
     if folders and not address.folder:
         return printable(f"{said}. There is one in a folder: {address}/{min(folders)[:100]}")
     shown = ", ".join(sorted(listed)[:_MAX_SHOWN])[:300] or "nothing"
-    return printable(f"{said}, but {shown}. Only what procsnake push wrote can be played; pickles and other formats are not read")
+    return printable(f"{said}, but {shown}. procsnake push writes bundles; nothing else is read, and no pickle")
 
 
-def _download(address: Address, sizes: Mapping[str, int], limits: Mapping[str, int]) -> dict[str, bytes]:
+def _download(address: Address, sizes: Mapping[str, int]) -> dict[str, bytes]:
     from huggingface_hub import hf_hub_url
 
     progress = _Progress(str(address), sum(sizes.values()))
@@ -105,7 +106,6 @@ def _download(address: Address, sizes: Mapping[str, int], limits: Mapping[str, i
         url = hf_hub_url(address.repository, address.inside(name), revision=address.revision)
         with asking(address):
             contents[name] = _read(url, f"{address}: {name}", size, progress)
-        assert len(contents[name]) <= limits[name]
     return contents
 
 
@@ -117,6 +117,8 @@ def _read(url: str, what: str, size: int, progress: _Progress) -> bytes:
     # Whatever is compressed could be a small file that becomes a large one.
     headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
     with get_session().stream("GET", url, headers=headers, timeout=READ_S) as response:
+        if response.status_code in (401, 403):
+            raise HubError(f"{what} is gated: accept the terms on the model's page, and be known to the Hub. {LOG_IN}")
         if response.status_code != 200:
             raise HubError(f"{what} can't be fetched: the Hub answers {response.status_code}. Try again later")
         for piece in response.iter_raw():
@@ -124,7 +126,7 @@ def _read(url: str, what: str, size: int, progress: _Progress) -> bytes:
             if len(content) > size:
                 raise HubError(f"{what} is longer than the {size} bytes that the Hub told; it is not kept")
             if time.monotonic() - began > _PATIENCE_S + size / _SLOWEST_BYTES_PER_S:
-                raise HubError(f"{what}: only {len(content)} of {size} bytes came in {_PATIENCE_S:g} s and more. Try again later")
+                raise HubError(f"{what} comes too slowly: {len(content)} of {size} bytes so far. Try again later")
             progress.add(len(piece))
     if len(content) < size:
         raise HubError(f"{what} was cut off after {len(content)} of {size} bytes. Try again")
@@ -143,4 +145,3 @@ class _Progress:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _TELL_EVERY_S
             print(f"{self._what}: {self._came / 1e6:.1f} of {self._total / 1e6:.1f} MB", file=sys.stderr, flush=True)
-

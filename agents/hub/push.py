@@ -45,11 +45,15 @@ def push(
     with asking(address):
         _make_repository(address, private=private)
         operations = [library().CommitOperationAdd(name, content) for name, content in contents.items()]
-        commit = library().HfApi().create_commit(
-            address.repository,
-            operations,
-            commit_message=message or f"{(run or bundle.path).name}, by procsnake",
-            revision=address.revision,
+        commit = (
+            library()
+            .HfApi()
+            .create_commit(
+                address.repository,
+                operations,
+                commit_message=message or f"{(run or bundle.path).name}, by procsnake",
+                revision=address.revision,
+            )
         )
     return Pushed(str(commit.commit_url), address.at(commit.oid))
 
