@@ -17,6 +17,7 @@ def hub(tmp_path, monkeypatch) -> Hub:
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no-token"))
+    monkeypatch.setattr(constants, "AGENT_HARNESSES_PATH", str(tmp_path / "harnesses.json"))
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "numba").symlink_to(root())

@@ -6,6 +6,7 @@ Models only, and files over LFS, not Xet. It keeps what is committed, and accept
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -24,6 +25,8 @@ ACCOUNTS = {TOKEN: ("ada", True), READ_TOKEN: ("ada", False), OTHERS_TOKEN: ("bo
 """The owner of each token, and whether it may write."""
 LFS_SUFFIXES = (".onnx", ".safetensors", ".bin", ".pt", ".pkl")
 """As in the .gitattributes that the Hub writes into a new model."""
+HARNESSES = "/api/agent-harnesses"
+"""The library asks this by itself, once in a process. It doesn't count as asked."""
 LFS_TYPE = "application/vnd.git-lfs+json"
 MAX_REGULAR = 10 << 20
 Files = dict[str, bytes]
@@ -107,6 +110,7 @@ class Handler(BaseHTTPRequestHandler):
             r"/api/models/([^/]+/[^/]+)/revision/([^/]+)": self._info,
             r"/api/models/([^/]+/[^/]+)/refs": self._refs,
             r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)": self._resolve,
+            HARNESSES: lambda: {"standardEnvVars": [], "harnesses": {}},
             r"/cdn/([0-9a-f]{64})": lambda oid: self._send_file(self.hub.stored[oid]),
         })  # fmt: skip
 
@@ -125,7 +129,8 @@ class Handler(BaseHTTPRequestHandler):
         self._answer({r"/upload/([0-9a-f]{64})": self._store})
 
     def _answer(self, routes: dict[str, Callable[..., Any]]) -> None:
-        self.hub.asked.append(f"{self.command} {self.path}")
+        if self.path != HARNESSES:
+            self.hub.asked.append(f"{self.command} {self.path}")
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = urlsplit(self.path).path
         try:
@@ -152,6 +157,9 @@ class Handler(BaseHTTPRequestHandler):
     def _send_file(self, content: bytes, **headers: str) -> None:
         if self.hub.hostile:
             return self.hub.hostile(self, content)
+        if "ETag" in headers and "gzip" in self.headers.get("Accept-Encoding", ""):
+            # What isn't in LFS comes compressed to whoever can read that.
+            content, headers = gzip.compress(content), {**headers, "Content-Encoding": "gzip"}
         return self._send(200, content, headers)
 
     def _user(self, *, writes: str = "") -> str | None:

@@ -111,7 +111,7 @@ def test_a_run_that_begins_with_it_keeps_its_address(hub, commit):
 
 
 def test_it_plays_where_neither_torch_nor_ray_is_installed(hub, commit, tmp_path):
-    environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN_PATH": str(tmp_path / "none"), "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "none"), "PYTHONPATH": str(ROOT)}
     words = ["evaluate", "hf://ada/snake", "--against", "random", "--games", "2", "--num-snakes", "2", "--json"]
     done = subprocess.run(
         [sys.executable, "-c", SLIM, *words], env=environment, capture_output=True, text=True, timeout=300, check=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import pickle
 import time
 from pathlib import Path
@@ -69,10 +70,11 @@ def test_a_branch_is_looked_up_again_but_not_fetched_again(hub, commit):
     assert hub.asked == ["GET /api/models/ada/snake/revision/main?blobs=true"]
 
 
-def test_a_folder_of_a_repository_can_be_a_bundle_beside_others(hub, files):
+@pytest.mark.parametrize("folder", ["runs/second", "bundle", "snakes"])
+def test_a_folder_of_a_repository_can_be_a_bundle_beside_others(hub, files, folder):
     other = {**files, "card.json": files["card.json"].replace(b'"ppo"', b'"dqn"', 1)}
-    sha = hub.add("ada/snakes", {**files, **{f"runs/second/{name}": content for name, content in other.items()}})
-    assert bundle.load(f"hf://ada/snakes@{sha}/runs/second").card.algorithm == "dqn"
+    sha = hub.add("ada/snakes", {**files, **{f"{folder}/{name}": content for name, content in other.items()}})
+    assert bundle.load(f"hf://ada/snakes@{sha}/{folder}").card.algorithm == "dqn"
     assert bundle.load(f"hf://ada/snakes@{sha}").card.algorithm == "ppo"
 
 
@@ -148,8 +150,6 @@ def cut_off(handler, content):
 
 
 def compressed(handler, content):
-    import gzip
-
     handler._send(200, gzip.compress(bytes(50 << 20)), {"Content-Encoding": "gzip"})
 
 
