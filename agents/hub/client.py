@@ -96,7 +96,7 @@ def _refused(address: Address, error: Any) -> str:
     status = error.response.status_code
     said = f"{address}: {_endpoint()} answers {status}: {_line(error.server_message or error)}"
     if status in (401, 403):
-        return f"{said}. Your token may not do this; make one with write permission at {_endpoint()}/settings/tokens"
+        return f"{said}. Tokens are made at {_endpoint()}/settings/tokens; a push needs one with write permission there"
     return f"{said}. Try again later" if status == 429 or status >= 500 else said
 
 

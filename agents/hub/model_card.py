@@ -27,7 +27,12 @@ def model_card(card: Card, address: Address, *, run: Path | None = None, license
         library_name="procsnake",
         pipeline_tag=_TASK,
         license=license,
-        tags=[_TASK, "onnx", *dict.fromkeys([world.partition("/")[0], world]), *([card.algorithm] if card.algorithm else [])],
+        tags=[
+            _TASK,
+            "onnx",
+            *dict.fromkeys([world.partition("/")[0], world.replace("/", "-")]),
+            *([card.algorithm] if card.algorithm else []),
+        ],
         model_name=address.repository.partition("/")[2],
         # The library asks for a name wherever there are results, and refuses an empty list of them.
         eval_results=_results(hub, card, run) or None,

@@ -43,17 +43,13 @@ def push(
     contents = _contents(bundle, model_card(bundle.card, address, run=run, license=license))
     require_token(address)
     with asking(address):
-        _make_repository(address, private=private)
-        operations = [library().CommitOperationAdd(name, content) for name, content in contents.items()]
-        commit = (
-            library()
-            .HfApi()
-            .create_commit(
-                address.repository,
-                operations,
-                commit_message=message or f"{(run or bundle.path).name}, by procsnake",
-                revision=address.revision,
-            )
+        api = library().HfApi()
+        _make_repository(api, address, private=private)
+        commit = api.create_commit(
+            address.repository,
+            [library().CommitOperationAdd(name, content) for name, content in contents.items()],
+            commit_message=message or f"{(run or bundle.path).name}, by procsnake",
+            revision=address.revision,
         )
     return Pushed(str(commit.commit_url), address.at(commit.oid))
 
@@ -75,9 +71,8 @@ def _contents(bundle: Bundle, readme: Any) -> dict[str, bytes]:
     return {CARD: card.encode(), ONNX: bundle.onnx, WEIGHTS: bundle.weights, README: str(readme).encode()}
 
 
-def _make_repository(address: Address, *, private: bool) -> None:
+def _make_repository(api: Any, address: Address, *, private: bool) -> None:
     """Make the repository and the branch, where they aren't there. Raises `HubError` if a private one is there and public."""
-    api = library().HfApi()
     api.create_repo(address.repository, private=private or None, exist_ok=True)
     if private and not api.model_info(address.repository, timeout=READ_S).private:
         raise HubError(f"{address.repository} is there already, and public. Leave --private out, or push to another name")

@@ -12,7 +12,8 @@ import agents
 from agents import bundle, champions
 from agents.bundle import BundleError
 from agents.evaluation import MatchupScore
-from agents.evaluation.record import STANDARD_BOARD, EvaluationRecord
+from agents.evaluation.episodes import WorldScore
+from agents.evaluation.record import STANDARD_BOARD, EpisodesRecord, EvaluationRecord
 from agents.hub import HubError
 from agents.hub.push import push
 from agents.policy import Policy
@@ -122,6 +123,30 @@ def test_what_was_measured_of_a_run_is_in_its_model_card(hub, owner, bundle_path
     assert result.metric_value == "57.0% of 400 games (52.1 to 61.8 %)"
     assert result.dataset_name == "battlesnake: standard on 11×11, map standard"
     assert hub.models["ada/snake"].messages[-1] == "first-run, by procsnake"
+
+
+def test_a_policy_of_another_world_has_its_mean_return(hub, owner, bundle_path, tmp_path):
+    run = tmp_path / "corridor"
+    run.mkdir()
+    (run / "bundle").symlink_to(bundle_path)
+    figures = {"world": "procgen/coinrun", "episodes": 200, "mean_length": 70.0}
+    scores = [WorldScore(player="policy", mean_return=7.25, interval=(6.5, 8.0), **figures)]
+    policy = json.loads((bundle_path / "card.json").read_text())["files"]["policy.onnx"]
+    EpisodesRecord(policy=policy, scores=scores).write(run)
+    there = push(str(run), "hf://ada/runner")
+    (result,) = ModelCard(hub.models["ada/runner"].commits[there.address.revision]["README.md"].decode()).data.eval_results
+    assert (result.metric_type, result.dataset_type) == ("mean_return", "procgen/coinrun")
+    assert result.metric_value == "7.250 in 200 episodes (6.500 to 8.000)"
+
+
+def test_figures_of_another_policy_are_left_out(hub, owner, bundle_path, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "bundle").symlink_to(bundle_path)
+    figures = {"world": "corridor", "episodes": 200, "mean_length": 70.0}
+    scores = [WorldScore(player="policy", mean_return=7.25, interval=(6.5, 8.0), **figures)]
+    EpisodesRecord(policy="an older one's", scores=scores).write(tmp_path / "run")
+    there = push(str(tmp_path / "run"), "hf://ada/runner")
+    assert b"model-index" not in hub.models["ada/runner"].commits[there.address.revision]["README.md"]
 
 
 def test_a_card_without_ratings_claims_no_results(hub, pushed):
