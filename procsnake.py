@@ -106,9 +106,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from agents.hub.commands import pin_addresses
     from envs.common.errors import MissingDependencyError, ProcsnakeError
 
     try:
+        pin_addresses(options)
         return options.run(options) or 0
     except ModuleNotFoundError as error:
         missing: Exception | None = MissingDependencyError.of_extra(error, feature=f"procsnake {options.command}")

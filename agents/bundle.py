@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
-import shutil
 import tempfile
 import warnings
 import zipfile
@@ -22,9 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from agents import champions
 from agents.card import BundleError, Card
+from agents.hub.address import SCHEME
+from agents.hub.download import fetch
 from agents.onnx_file import has_external_data
 from envs.common.bounded import PIECE_BYTES, InPieces, parse_json, read_bytes
 from envs.common.command_line import shell_command
+from envs.common.whole_folder import write_folder
 
 if TYPE_CHECKING:
     import torch
@@ -68,19 +70,19 @@ def export(directory: str | os.PathLike[str], *, network: torch.nn.Module, card:
     contents[CARD] = replace(chosen, files=files).to_json().encode()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _write_folder(target, contents)
+        write_folder(target, contents)
     except OSError as error:
         raise BundleError(f"the bundle can't be written to {target}: {error.strerror or error}") from error
     return target
 
 
 def load(path: str | os.PathLike[str]) -> Bundle:
-    """Read and check a bundle: a folder, a zip, the bundle in a run folder, or a champion by its name.
+    """Read and check a bundle: a folder, a zip, the bundle in a run folder, a champion by its name, or `hf://user/name`.
 
     Raises `BundleError` if it is missing, cut off, changed, too large or of a newer format, or if a part of its network lies in
-    another file.
+    another file; `HubError`, which is one, and `MissingDependencyError` for what can't be had from the Hugging Face Hub.
     """
-    place = champions.path(str(path)) if str(path) in champions.names() else Path(path)
+    place = _place(os.fspath(path))
     source = place / "bundle" if (place / "bundle").is_dir() else place
     if source.is_dir():
         contents = _read_folder(source)
@@ -102,8 +104,15 @@ def load(path: str | os.PathLike[str]) -> Bundle:
     return Bundle(source, card, contents[ONNX], contents[WEIGHTS])
 
 
+def _place(path: str) -> Path:
+    if path.startswith(SCHEME):
+        return fetch(path, MAX_FILE_BYTES)
+    return champions.path(path) if path in champions.names() else Path(path)
+
+
 def _verify(source: Path, card: Card, contents: dict[str, bytes]) -> None:
-    for name in (ONNX, WEIGHTS, README):
+    # Only people read the README, and on the Hub they edit it: there the card doesn't vouch for it.
+    for name in (ONNX, WEIGHTS, *([README] if README in card.files else [])):
         if name not in contents:
             raise BundleError(f"{source} lacks {name}. Export or copy the bundle anew")
         digest = hashlib.sha256(contents[name]).hexdigest()
@@ -160,25 +169,6 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) ->
 
 def _is_replaceable(target: Path) -> bool:
     return target.is_dir() and ((target / CARD).exists() or not any(target.iterdir()))
-
-
-def _write_folder(target: Path, contents: dict[str, bytes]) -> None:
-    """Write beside the target, then swap by renaming. If the second rename fails the old folder comes back."""
-    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
-    old = fresh.with_suffix(".old")
-    try:
-        for name, content in contents.items():
-            (fresh / name).write_bytes(content)
-        fresh.chmod(0o755)
-        if target.exists():
-            os.replace(target, old)
-        os.replace(fresh, target)
-    except BaseException:
-        if old.exists() and not target.exists():
-            os.replace(old, target)
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _onnx_bytes(network: torch.nn.Module, card: Card) -> bytes:

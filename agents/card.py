@@ -62,7 +62,7 @@ class Card:
     command: str = ""
     """The command that trains it again."""
     files: dict[str, str] = field(default_factory=dict)
-    """SHA-256 of each other file of the bundle, by name; `export` fills it in."""
+    """SHA-256 of each other file of the bundle, by name; `export` fills it in. On the Hub it leaves out the README."""
     format: str = FORMAT
     format_version: int = FORMAT_VERSION
 
@@ -106,11 +106,11 @@ class Card:
         _check_sizes(data)
         return cls(**data)
 
-    def readme(self) -> str:
-        """Return the text of the README for people who find the folder."""
+    def readme(self, place: str = "THIS_FOLDER") -> str:
+        """Return the text of the README for people who find the folder; `place` is what they give to commands."""
         # Snakes have several types of observation; a world that has but one lends it its name.
         plays_alone = self.observation.get("type") == self.environment.get("name")
-        watch = "play THIS_FOLDER" if plays_alone else "match THIS_FOLDER flood --watch"
+        watch = f"play {place}" if plays_alone else f"match {place} flood --watch"
         lines = [
             f"# A policy for {self.environment.get('name', '?')}",
             "",
@@ -123,7 +123,7 @@ class Card:
             "- `weights.safetensors`: the same weights for torch (`agents.networks.build`)",
             "- `card.json`: contracts, configuration, seeds, versions, metrics, SHA-256 of the other files",
             "",
-            f"Play it: `procsnake {watch}`; measure it: `procsnake evaluate THIS_FOLDER`.",
+            f"Play it: `procsnake {watch}`; measure it: `procsnake evaluate {place}`.",
         ]
         if self.command:
             lines.append(f"Train it again: `{self.command}`.")

@@ -1,4 +1,4 @@
-"""The commands `procsnake evaluate`, `tournament`, `sprt`, `champions` and `replay`."""
+"""The commands `procsnake evaluate`, `tournament`, `sprt`, `champions`, `push` and `replay`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.effort import add_effort, effort_of, tell_own_efforts
+from agents.hub.commands import PUSH_HELP, add_push, run_push
 from agents.sprt.commands import SPRT_HELP, add_sprt, run_sprt
 from agents.tournament.commands import TOURNAMENT_HELP, add_tournament, run_tournament
 from envs.common.command_line import (
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     from agents.evaluation import MatchupScore
 
 EVALUATE_HELP = """\
-An agent is the name of a built-in one (random, greedy, flood), a run folder, or a policy bundle (folder or zip). A policy of
-another world than Battlesnake plays episodes of its own world: on levels that it never saw in Procgen, else beside random play.
+An agent is the name of a built-in one (random, greedy, flood), a run folder, or a policy bundle (folder, zip or
+hf://user/name). A policy of another world than Battlesnake plays episodes of its own world: on levels that it never saw in
+Procgen, else beside random play.
 
 examples:
   procsnake evaluate runs/battlesnake-ppo-…           # against all built-in opponents, three at a time and in duels
@@ -68,6 +70,7 @@ def add_commands(command: Commands) -> None:
     add_tournament(command("tournament", run_tournament, "Let snakes play each other and rate them.", TOURNAMENT_HELP))
     add_sprt(command("sprt", run_sprt, "Find out which of two players is stronger, in no more games than it takes.", SPRT_HELP))
     add_json(command("champions", run_champions, "List the trained snakes that come with procsnake.", CHAMPIONS_HELP))
+    add_push(command("push", run_push, "Put a policy on the Hugging Face Hub, with a model card.", PUSH_HELP))
     _add_replay(command("replay", run_replay, "Look at a recorded game, animate it, or make a test of a turn.", REPLAY_HELP))
 
 

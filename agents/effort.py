@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.agent import Agent
-from agents.registry import make, options_given, options_of
+from agents.registry import is_server, make, options_given, options_of
 from envs.common.command_line import at_least
 from envs.common.errors import ConfigError
 
@@ -42,7 +42,7 @@ class Effort:
         It doesn't apply to URLs, to agents without such an option, and to players whose spec, or its file of options, sets a
         limit itself.
         """
-        if "://" in spec:
+        if is_server(spec):
             return False
         _, own = options_given(spec)
         return self.options.keys() <= options_of(spec) and not {"nodes", "cpu_ms"} & own.keys()

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 
 from agents import champions
 from agents.agent import Agent
+from agents.hub.address import SCHEME
 from agents.options_file import read_options
 from envs.common.errors import ConfigError, UnknownNameError
 
@@ -52,7 +53,7 @@ def split_name(player: str) -> tuple[str, str]:
 
 
 def make(name: str | os.PathLike[str], **options: Any) -> Agent:
-    """Make the agent or champion called `name`, or the policy whose bundle or run folder lies at that path.
+    """Make the agent or champion called `name`, or the policy whose bundle or run folder lies at that path or `hf://` address.
 
     The folder of a run that learned an evaluation (`procsnake train battlesnake-evaluation`) stands for `alphabeta` with it.
     A path followed by "+alphabeta" or "+mcts" is that search with that policy: `make("runs/first+alphabeta")`. A Python file
@@ -81,6 +82,11 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     if name not in _FACTORIES:
         return _load_policy(name, options)
     return _construct(_factory(name), name, options)
+
+
+def is_server(player: str) -> bool:
+    """Whether a player is the URL of a server, and not something that `make` makes."""
+    return "://" in player and SCHEME not in player
 
 
 def is_search(player: str) -> bool:

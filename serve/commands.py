@@ -55,7 +55,8 @@ examples:
   procsnake play procgen/coinrun --human --levels train:200       # a game of Procgen by keyboard, in a window
 """
 SERVE_HELP = """\
-An agent is the name of a built-in one, a run folder or a policy bundle; NAME=AGENT gives it another name.
+An agent is the name of a built-in one, a run folder or a policy bundle (folder, zip or hf://user/name); NAME=AGENT gives it
+another name.
 
 examples:
   procsnake serve runs/battlesnake-ppo-… --port 8000 --color '#3E338F' --head evil

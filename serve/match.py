@@ -74,7 +74,7 @@ def run_match(options: argparse.Namespace) -> int:
 def make_referee(options: argparse.Namespace) -> Any:
     """Return the `Referee` of the game that the options describe."""
     from agents.evaluation.referee import Referee
-    from agents.registry import split_name
+    from agents.registry import is_server, split_name
 
     players = [split_name(player) for player in options.players]
     given = [name for name, _ in players]
@@ -84,7 +84,7 @@ def make_referee(options: argparse.Namespace) -> Any:
     effort = effort_of(options)
     tell_own_efforts(effort, ((name or player, player) for name, player in players))
     referee = Referee(
-        [player if "://" in player else effort.make(player) for _, player in players],
+        [player if is_server(player) else effort.make(player) for _, player in players],
         names=given,
         settings=game_settings(options),
         width=options.width,

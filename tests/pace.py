@@ -15,6 +15,8 @@ SLOW = (
     "tests/agents/evaluation/test_procgen.py",
     "tests/agents/evaluation/test_procgen_aggregates.py",
     "tests/agents/evaluation/test_record.py",
+    "tests/agents/hub/test_commands.py",
+    "tests/agents/hub/test_push.py::test_a_champion_that_was_pushed",
     "tests/agents/networks/test_max_pool.py",
     "tests/agents/sprt/test_statistics.py::test_of_1000_planted_tests_no_more_are_wrong_than_agreed",
     "tests/agents/test_own_commit.py::test_of_a_checkout_it_is_the_checkouts",

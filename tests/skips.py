@@ -25,6 +25,7 @@ EXPECTED = {
     "tests/docs/test_commands.py": [
         "needs an AWS account",
         "needs an account on Arena; tests/serve/ladder has a stand-in",
+        "needs the Hugging Face Hub; tests/agents/hub has a stand-in",
         "needs machines that ssh reaches",
         "needs TensorFlow",
         "needs a run; notebook 2 makes some",

@@ -11,6 +11,7 @@ import numpy as np
 
 import envs
 from agents.bundle import Bundle, load
+from agents.hub.address import IN_TEXT
 from agents.policy import onnx_steps
 from agents.registry import has_evaluation
 from envs.api import BatchEnv
@@ -43,11 +44,12 @@ class WorldScore:
 
 
 def bundle_of_a_world(spec: str) -> Bundle | None:
-    """Return the bundle at path `spec`, which may be a run's folder, if its policy plays another world than Battlesnake.
+    """Return the bundle at path `spec`, which may be a run's folder or on the Hub, if its policy plays no Battlesnake.
 
     Returns None for everything that plays Battlesnake, because `agents.make` makes that. Raises `BundleError` for a bad bundle.
     """
-    if has_evaluation(spec) or not (Path(spec).is_dir() or (spec.endswith(".zip") and Path(spec).is_file())):
+    is_zip = spec.endswith(".zip") and Path(spec).is_file()
+    if has_evaluation(spec) or not (Path(spec).is_dir() or is_zip or IN_TEXT.fullmatch(spec)):
         return None
     bundle = load(spec)
     plays_snakes = bundle.card.environment["name"] == "battlesnake" or is_observation_type(bundle.card.observation.get("type"))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 import numpy as np
 
 from agents.effort import Effort
-from agents.registry import split_name, split_options
+from agents.registry import is_server, split_name, split_options
 from envs.battlesnake.maps import check_game
 from envs.battlesnake.settings import Settings
 from envs.common.errors import ConfigError, UnknownNameError
@@ -33,7 +33,7 @@ class Player:
 
     @property
     def is_remote(self) -> bool:
-        return "://" in self.spec
+        return is_server(self.spec)
 
     @property
     def runs_code(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from agents.agent import Agent, Decision
 from agents.evaluation.referee import RemoteSnake
-from agents.registry import make
+from agents.registry import is_server, make
 from agents.workbench import arrangement
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.plain import Board, board_from_state, state_from_board
@@ -214,7 +214,7 @@ class _Remote(Agent):
 
 
 def _player(name: str) -> Agent:
-    return _Remote(name) if "://" in name else make(name)
+    return _Remote(name) if is_server(name) else make(name)
 
 
 def _color(name: str) -> str:

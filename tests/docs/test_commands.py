@@ -96,6 +96,8 @@ def reason_not_to_run(command: Command) -> str | None:
             return reason
     if command.words[0] == "launch" and not {"--explain", "--on"} & set(command.words):
         return "needs an AWS account"
+    if any("hf://" in word for word in command.words):
+        return "needs the Hugging Face Hub; tests/agents/hub has a stand-in"
     if "--human" in command.words:
         return "is played by a person; tests/serve/by_hand plays"
     if "--browser" in command.words:

@@ -1,0 +1,147 @@
+"""Fetches a bundle from the Hugging Face Hub: its four files and nothing else, at a commit, never more than their bounds.
+
+The files are kept in the folder of caches, by commit. A commit never changes, so an address that names one needs the Hub once.
+Nothing that is fetched is run or unpickled: `agents.bundle` checks it as it checks any stranger's folder.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from agents.hub.address import IN_TEXT, Address, HubError
+from agents.hub.client import LOG_IN, READ_S, asking, library
+from envs.common.printable import printable
+from envs.common.whole_folder import write_folder
+
+CARD = "card.json"
+_PATIENCE_S, _SLOWEST_BYTES_PER_S = 60.0, 100_000
+_TELL_AFTER_S, _TELL_EVERY_S = 2.0, 5.0
+_MAX_SHOWN = 5
+
+
+def fetch(text: str, limits: Mapping[str, int]) -> Path:
+    """Return the folder with the bundle at an address. `limits` are the names of a bundle's files and the most bytes of each.
+
+    For an address without a commit, stderr tells the commit that was found. Raises `HubError` for whatever can't be had and
+    `MissingDependencyError` without huggingface_hub.
+    """
+    wanted = Address.parse(text)
+    if wanted.is_pinned and (kept := _place(wanted)).is_dir():
+        return kept
+    address, listed = _look_up(wanted)
+    if not (place := _place(address)).is_dir():
+        contents = _download(address, _chosen(address, listed, limits))
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_folder(place, contents)
+        except OSError as error:
+            said = f"{address} can't be kept in {place}: {error.strerror or error}"
+            raise HubError(f"{said}. The environment variable PROCSNAKE_CACHE names another folder") from error
+    return place
+
+
+def pinned(text: str) -> str:
+    """Return a text in which each address of the Hub names the commit that it stands for now. Raises what `fetch` raises."""
+    return IN_TEXT.sub(lambda found: str(_look_up(Address.parse(found[0]))[0]), text)
+
+
+def _place(address: Address) -> Path:
+    """Where a commit's bundle is kept. Its last part is how the player is called."""
+    default = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "procsnake")
+    root = Path(os.environ.get("PROCSNAKE_CACHE") or default)
+    # One level for the repository and the folder in it: no bundle's folder lies within another's.
+    return root / "hub" / address.revision / quote(f"{address.repository}/{address.folder}", safe="") / address.player
+
+
+def _look_up(wanted: Address) -> tuple[Address, dict[str, int | None]]:
+    """The address with its commit, and the sizes of the repository's files by path; none for a commit that is kept."""
+    if wanted.is_pinned and _place(wanted).is_dir():
+        return wanted, {}
+    with asking(wanted):
+        api = library().HfApi()
+        info = api.model_info(wanted.repository, revision=wanted.revision, files_metadata=True, timeout=READ_S)
+    address = wanted.at(str(info.sha))
+    if not address.is_pinned or (wanted.is_pinned and address != wanted):
+        raise HubError(f"{wanted}: the Hub answers with commit {str(info.sha)[:40]!r}, which isn't what was asked for")
+    if address != wanted:
+        print(f"{wanted} is now {address}", file=sys.stderr, flush=True)
+    return address, {one.rfilename: one.size for one in info.siblings or ()}
+
+
+def _chosen(address: Address, listed: Mapping[str, int | None], limits: Mapping[str, int]) -> dict[str, int]:
+    """The sizes of the bundle's files by name. Raises `HubError` if there is no bundle, or one that is too large."""
+    if address.inside(CARD) not in listed:
+        raise HubError(_not_a_bundle(address, listed))
+    chosen = {}
+    for name, limit in limits.items():
+        if address.inside(name) not in listed:
+            continue
+        size = listed[address.inside(name)]
+        if not isinstance(size, int) or not 0 <= size <= limit:
+            raise HubError(f"{address}: {name} has {size} bytes; {limit} are the most that it may have, so it is not fetched")
+        chosen[name] = size
+    return chosen
+
+
+def _not_a_bundle(address: Address, listed: Mapping[str, int | None]) -> str:
+    said = f"{address} is no policy bundle: it has no {CARD}"
+    folders = [path.removesuffix(f"/{CARD}") for path in listed if path.endswith(f"/{CARD}")]
+    if folders and not address.folder:
+        return printable(f"{said}. There is one in a folder: {address}/{min(folders)[:100]}")
+    shown = ", ".join(sorted(listed)[:_MAX_SHOWN])[:300] or "nothing"
+    return printable(f"{said}, but {shown}. procsnake push writes bundles; nothing else is read, and no pickle")
+
+
+def _download(address: Address, sizes: Mapping[str, int]) -> dict[str, bytes]:
+    from huggingface_hub import hf_hub_url
+
+    progress = _Progress(str(address), sum(sizes.values()))
+    contents = {}
+    for name, size in sizes.items():
+        url = hf_hub_url(address.repository, address.inside(name), revision=address.revision)
+        with asking(address):
+            contents[name] = _read(url, f"{address}: {name}", size, progress)
+    return contents
+
+
+def _read(url: str, what: str, size: int, progress: _Progress) -> bytes:
+    """The content at a URL, which has to have `size` bytes. Raises `HubError`, and what huggingface_hub's session raises."""
+    from huggingface_hub.utils import build_hf_headers, get_session
+
+    content, began = bytearray(), time.monotonic()
+    # Whatever is compressed could be a small file that becomes a large one.
+    headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
+    with get_session().stream("GET", url, headers=headers, timeout=READ_S) as response:
+        if response.status_code in (401, 403):
+            raise HubError(f"{what} is gated: accept the terms on the model's page, and be known to the Hub. {LOG_IN}")
+        if response.status_code != 200:
+            raise HubError(f"{what} can't be fetched: the Hub answers {response.status_code}. Try again later")
+        for piece in response.iter_raw():
+            content += piece
+            if len(content) > size:
+                raise HubError(f"{what} is longer than the {size} bytes that the Hub told; it is not kept")
+            if time.monotonic() - began > _PATIENCE_S + size / _SLOWEST_BYTES_PER_S:
+                raise HubError(f"{what} comes too slowly: {len(content)} of {size} bytes so far. Try again later")
+            progress.add(len(piece))
+    if len(content) < size:
+        raise HubError(f"{what} was cut off after {len(content)} of {size} bytes. Try again")
+    return bytes(content)
+
+
+class _Progress:
+    """Tells on stderr how much of a download has come, if it takes longer than two seconds."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self._what, self._total, self._came = what, total, 0
+        self._next = time.monotonic() + _TELL_AFTER_S
+
+    def add(self, count: int) -> None:
+        self._came += count
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _TELL_EVERY_S
+            print(f"{self._what}: {self._came / 1e6:.1f} of {self._total / 1e6:.1f} MB", file=sys.stderr, flush=True)
