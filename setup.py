@@ -81,6 +81,18 @@ PROCGEN = [
     "rliable>=1.2,<2",
     "pandas<3",  # arch 7, which rliable asks for, doesn't import with pandas 3
 ]
+# What gym3 and Procgen need beside NumPy 1. `pip install --no-deps gym3==0.3.3 procgen-mirror==0.10.7` after it keeps NumPy 2.
+PROCGEN_NUMPY2 = [
+    "gym<1",
+    "cffi",
+    "filelock",
+    "imageio<3",
+    "imageio-ffmpeg",
+    "glfw<2",
+    "moderngl<6",
+    "rliable>=1.2,<2",
+    "pandas<3",
+]
 
 setup(
     name="procsnake",
@@ -114,6 +126,7 @@ setup(
         "cluster": CLUSTER,
         "pettingzoo": GYMS,
         "procgen": PROCGEN,
+        "procgen-numpy2": PROCGEN_NUMPY2,
         "postgres": POSTGRES,
         "wandb": ["wandb>=0.18"],
         "mlflow": ["mlflow-skinny>=3,<4"],

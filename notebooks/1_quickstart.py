@@ -14,23 +14,37 @@
 # %% [markdown]
 # # 1. From nothing to a snake in the arena
 #
-# Play a game, train a snake by self-play, measure it, serve it, and watch it play against a baseline in the browser. About
+# Play a game, train a snake by self-play, measure it, serve it, and watch it play against a baseline. About
 # six minutes on two cores, four of them for the engine to compile and the snake to train.
 #
 # Every notebook here has the switch `FAST`: with the environment variable `FAST=1` it does the same in miniature, as the
 # tests do.
 
+# %% [markdown]
+# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it leaves NumPy as it is. Run
+# it before all others, and the kernel needs no restart.
+
+# %%
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+
+if not find_spec("procsnake"):
+    source, pip = os.environ.get("PROCSNAKE_SOURCE"), [sys.executable, "-m", "pip", "install"]
+    wanted = "procsnake[serve,train]" + (f" @ {source}" if source else "")
+    subprocess.run([*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True)
+
 # %%
 import os
 import time
-from pathlib import Path
-
-from IPython.display import Image, display
 
 import agents
 from agents.evaluation import evaluate, table
 from agents.evaluation.referee import Referee
-from envs.battlesnake.render.animation import save_animation
+from envs.battlesnake.render.notebook import LivePicture
+from envs.battlesnake.render.scene import scene
 from serve.background import Background
 from train.config import Experiment
 from train.run import train
@@ -47,17 +61,18 @@ DELAY_S = 0.0 if FAST else 0.2
 
 
 # %%
-def film(players: list, path: str, seed: int = 1, delay: float = 0.0) -> Image:
-    """Play a game, with `delay` seconds between turns, and return it as a moving picture."""
+def watch(players: list, path: str, seed: int = 1, delay: float = 0.0) -> None:
+    """Play a game below this cell, with `delay` seconds between turns, and show it as a moving picture when it is over."""
     referee = Referee(players, seed=seed, recording=path, max_turns=60 if FAST else 500)
-    for _ in referee.play():
+    picture = LivePicture()
+    for frame in referee.play():
+        picture.show(scene(frame.state, 0, referee.names))
         time.sleep(delay)
-    result = referee.result
-    print(f"{result.winner or 'nobody'} wins after {result.turns} turns")
-    return Image(data=save_animation(path, Path(path).with_suffix(".gif")).read_bytes())
+    picture.replay(path)
+    print(f"{referee.result.winner or 'nobody'} wins after {referee.result.turns} turns")
 
 
-film([agents.make(name) for name in ("flood", "greedy", "greedy", "random")], "first-game.jsonl")
+watch([agents.make(name) for name in ("flood", "greedy", "greedy", "random")], "first-game.jsonl")
 
 # %% [markdown]
 # ## Train
@@ -86,23 +101,25 @@ print(table(evaluate(snake, num_games=20 if FAST else 200)))
 # %% [markdown]
 # ## Serve
 #
-# The same command serves it on the internet (see the page on deploying). **Open the address in a browser on this machine**, and
-# keep it beside the notebook: it shows the games.
+# The same command serves it on the internet (see the page on deploying).
 
 # %%
 server = Background(str(run.path))
 print(f"the snake answers at {server.url}")
 
 # %% [markdown]
-# Play a game against it over HTTP, as the official engine would, slowly enough to follow it at that address. Click on the board
-# there: what the snake expects of each move stands beside it. When the game is over, it can be gone through turn by turn.
+# Play a game against it over HTTP, as the official engine would, slowly enough to follow it in the picture below.
+#
+# On your own machine the server's address shows the game in the browser, too: click on the board there, and what the snake
+# expects of each move stands beside it. When the game is over, it can be gone through turn by turn. On a hosted notebook that
+# page isn't reached; the bench of notebook 3 shows as much without it.
 
 # %%
 opponents = [agents.make(name) for name in ("flood", "greedy", "greedy")]
-display(film([server.url, *opponents], "over-http.jsonl", seed=2, delay=DELAY_S))
+watch([server.url, *opponents], "over-http.jsonl", seed=2, delay=DELAY_S)
 
 # %% [markdown]
 # To enter the arena give <https://arena.battlesnake.com> an address that the internet reaches. Before that, let `procsnake
 # doctor URL` check it as a platform would.
 #
-# The server goes on, and its games can be watched, until this notebook's kernel is shut down or you call `server.stop()`.
+# The server goes on until this notebook's kernel is shut down or you call `server.stop()`.

@@ -17,6 +17,22 @@
 # Set up a position, write a rule, play on from there, and look at every turn: what each rule said of each move and how likely
 # the policy thought it. Then try the same position on a running server. What rules may do is on the page about heuristics.
 
+# %% [markdown]
+# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it leaves NumPy as it is. Run
+# it before all others, and the kernel needs no restart.
+
+# %%
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+
+if not find_spec("procsnake"):
+    source, pip = os.environ.get("PROCSNAKE_SOURCE"), [sys.executable, "-m", "pip", "install"]
+    wanted = "procsnake[serve]" + (f" @ {source}" if source else "")
+    subprocess.run([*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True)
+
 # %%
 import os
 

@@ -17,6 +17,24 @@
 # Sixteen games whose levels are made by a generator (Cobbe et al. 2020, [arXiv
 # 1912.01588](https://arxiv.org/abs/1912.01588)). Train on 200 levels, measure on all the others.
 
+# %% [markdown]
+# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it leaves NumPy as it is. Run
+# it before all others, and the kernel needs no restart. Procgen has no wheel for Python 3.13, which is
+# Colab's default: choose its runtime version 2026.07 there, which has 3.12.
+
+# %%
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+
+if not find_spec("procsnake"):
+    source, pip = os.environ.get("PROCSNAKE_SOURCE"), [sys.executable, "-m", "pip", "install"]
+    wanted = "procsnake[serve,train,procgen-numpy2]" + (f" @ {source}" if source else "")
+    subprocess.run([*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True)
+    subprocess.run([*pip, "--no-deps", "gym3==0.3.3", "procgen-mirror==0.10.7"], check=True)
+
 # %%
 import os
 

@@ -18,6 +18,22 @@
 # costs money. Below, `--explain` tells it for the four cases of the original workshops, and then the same code trains on a
 # simulated cluster here.
 
+# %% [markdown]
+# The first cell installs procsnake where it isn't yet, as on Colab, Kaggle and SageMaker Studio; it leaves NumPy as it is. Run
+# it before all others, and the kernel needs no restart.
+
+# %%
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+
+if not find_spec("procsnake"):
+    source, pip = os.environ.get("PROCSNAKE_SOURCE"), [sys.executable, "-m", "pip", "install"]
+    wanted = "procsnake[serve,train]" + (f" @ {source}" if source else "")
+    subprocess.run([*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True)
+
 # %%
 import logging
 import os

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
@@ -11,7 +10,7 @@ import ipywidgets as widgets
 
 from agents.workbench.arrangement import TOOLS
 from agents.workbench.bench import Bench, Seen
-from envs.battlesnake.render.rgb import paint
+from envs.battlesnake.render.rgb import png
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ProcsnakeError
 
@@ -118,7 +117,7 @@ class Workbench(widgets.VBox):
 
     def _show_turn(self) -> None:
         turns, number = self.bench.turns, self.turn.value
-        self.picture.value = _png(turns[number].board if turns else self.bench.board)
+        self.picture.value = png(turns[number].board if turns else self.bench.board, cell=_CELL)
         self.snakes.value = "".join(map(seen_html, turns[number].snakes)) if turns else ""
 
     def _go(self, turns: int) -> None:
@@ -156,12 +155,6 @@ def _table(rows: Sequence[tuple[str, dict[str, str]]]) -> str:
 
 def _said(said: Any) -> str:
     return {True: "✓", False: "✗"}[said] if isinstance(said, bool) else f"{said:+.2f}"
-
-
-def _png(board: dict[str, Any]) -> bytes:
-    file = io.BytesIO()
-    paint(board, cell=_CELL).save(file, format="PNG")
-    return file.getvalue()
 
 
 def _button(label: str, act: Callable[[], Any], do: Callable[[Callable[[], Any]], None], **options: Any) -> widgets.Button:

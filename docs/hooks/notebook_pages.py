@@ -14,6 +14,7 @@ NOTE = """\
 !!! note
     This page is the notebook `notebooks/{name}.ipynb` as text, without what its cells print. To run it, open it in
     Jupyter in a clone of the repository: `pip install jupyterlab`, then `jupyter lab notebooks/{name}.ipynb`.
+    On [Colab, Kaggle and SageMaker Studio](../hosted-notebooks.md) its first cell installs procsnake.
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -34,6 +35,13 @@ def paint(board: Board, *, cell: int = DEFAULT_CELL, panel: bool = False) -> Ima
     image = _backdrop(plan._replace(shapes=()), cell * _FINENESS).copy()
     image = _paint_shapes(image, plan.shapes, cell * _FINENESS)
     return image.reduce(_FINENESS)
+
+
+def png(board: Board, *, cell: int = DEFAULT_CELL, panel: bool = False) -> bytes:
+    """Return the picture that `paint` makes as the bytes of a PNG file."""
+    file = io.BytesIO()
+    paint(board, cell=cell, panel=panel).save(file, format="PNG")
+    return file.getvalue()
 
 
 @lru_cache(maxsize=8)
