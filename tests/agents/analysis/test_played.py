@@ -71,7 +71,7 @@ def test_the_snake_that_the_game_was_recorded_for_is_the_default_and_names_count
 
 @pytest.mark.parametrize(
     ("dead", "results"),
-    [({"b"}, ("won", "lost")), ({"a"}, ("lost", "won")), ({"a", "b"}, ("draw", "draw")), (set(), ("", ""))],
+    [("b", ("won", "lost")), ("a", ("lost", "won")), ("ab", ("draw", "draw")), ("", ("", ""))],
     ids=str,
 )
 def test_results_are_told_by_who_is_left(dead, results):
