@@ -21,7 +21,7 @@ REFUSE = "PROCSNAKE_REFUSE_SKIPS"
 EXPECTED = {
     "tests/agents/export/test_savedmodel.py": ["the extra [tensorflow] is not installed"],  # has an environment of its own
     "tests/train/sagemaker/test_sdk.py": ["the extra [sagemaker] is not installed"],  # has one, too
-    "tests/train/runs/test_trackers.py": ["the trackers are not installed"],  # runs in the environment of SageMaker's SDK
+    "tests/train/runs/test_trackers.py": ["the trackers are not installed"],  # `make test-trackers` runs it
     "tests/docs/test_commands.py": [
         "needs an AWS account",
         "needs an account on Arena; tests/serve/ladder has a stand-in",
