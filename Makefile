@@ -65,7 +65,6 @@ test-engines: $(INSTALLED) $(CLUSTER)/.installed
 
 # By hand, because a server of MLflow starts three times: what MLflow and Weights & Biases get of a run.
 test-trackers: $(SAGEMAKER)/.installed
-	$(SAGEMAKER)/bin/pip install --quiet --constraint constraints-sagemaker.txt 'wandb>=0.18'
 	$(SAGEMAKER)/bin/python -m pytest -m long tests/train/runs/test_trackers.py
 
 docs: $(INSTALLED)
@@ -123,12 +122,12 @@ $(CLUSTER)/.installed: $(INSTALLED)
 	{ pwd; $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; } > "$$($(CLUSTER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 
-# AWS's SDK brings some 50 packages, MLflow among them, and older versions of four that the rest uses. What is behind it needn't be
-# installed twice.
+# AWS's SDK brings some 50 packages, MLflow among them, and older versions of four that the rest uses. Weights & Biases is here
+# because its pins stand in the same file, which a test compares with what is installed. What is behind it needn't be installed twice.
 $(SAGEMAKER)/.installed: $(INSTALLED) constraints-sagemaker.txt
 	$(PYTHON) -m venv $(SAGEMAKER)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(SAGEMAKER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
-	$(SAGEMAKER)/bin/pip install --quiet --constraint constraints-sagemaker.txt 'sagemaker>=3.27,<4'
+	$(SAGEMAKER)/bin/pip install --quiet --constraint constraints-sagemaker.txt 'sagemaker>=3.27,<4' 'wandb>=0.18'
 	touch $@
 
 clean:

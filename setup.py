@@ -129,7 +129,7 @@ setup(
         "procgen-numpy2": PROCGEN_NUMPY2,
         "postgres": POSTGRES,
         "wandb": ["wandb>=0.18"],
-        "mlflow": ["mlflow-skinny>=3,<4"],
+        "mlflow": ["mlflow>=3,<4"],
         "aws": AWS,
         "hub": HUB,
         "sagemaker": SAGEMAKER,
