@@ -19,6 +19,7 @@ procsnake launch --on slurm --help
 examples:
   procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --explain
   procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --explain --price ml.c5.4xlarge=0.82
+  procsnake launch battlesnake-ppo --price ml.c5.xlarge=0.2 --price ml.g5.xlarge=1.4 --compare
   procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --stack procsnake --print-request
   procsnake launch battlesnake-ppo --instances ml.c5.4xlarge --stack procsnake --spot
   procsnake launch battlesnake-apex --instances '3*ml.c5.4xlarge' --stack procsnake
@@ -43,7 +44,9 @@ def add_command(command: Commands) -> None:
     )
     parser.add_argument("--max-wait-hours", type=positive, help="the same with waiting for --spot (default: twice --max-hours)")
     parser.add_argument("--max-cost", type=positive, metavar="DOLLARS", help="stop the job before its instances cost more")
-    parser.add_argument("--speed", type=positive, metavar="DECISIONS", help="per second, as you measured it: for the estimate")
+    parser.add_argument(
+        "--speed", action="append", default=[], metavar="[INSTANCES=]DECISIONS", help="per second, as you measured it"
+    )
     parser.add_argument("--include", action="append", default=[], metavar="PATH", help="file or folder that the job needs")
     parser.add_argument("--volume", type=at_least(1), default=50, help="disk of each instance, GiB (default: %(default)s)")
     parser.add_argument("--keep-alive-minutes", type=positive, help="how long instances wait for the next job")
@@ -64,6 +67,9 @@ def add_command(command: Commands) -> None:
     places.add_argument("--prefix", default="procsnake", help="folder in the bucket (default: %(default)s)")
     show = parser.add_mutually_exclusive_group()
     show.add_argument("--explain", action="store_true", help="show what follows from the instances, and end")
+    show.add_argument(
+        "--compare", nargs="*", metavar="TEXT", help="show what a dollar buys on these instances and on each with a --price"
+    )
     show.add_argument("--print-request", action="store_true", help="check and print the request, and end")
     show.add_argument("--dry-run", action="store_true", help="do everything but call AWS")
     show.add_argument("--no-follow", action="store_true", help="end once the job is created")
@@ -77,7 +83,10 @@ def run_launch(options: argparse.Namespace) -> int:
     from train.cluster.scale import Local, machines
     from train.config import Experiment
     from train.sagemaker.costs import parse_prices
+    from train.sagemaker.launch_figures import compare, explain, max_seconds
 
+    if options.compare is not None:
+        return compare(options)
     overrides = _overrides(options)
     experiment = Experiment.load(options.experiment, overrides)
     if not experiment.uses_ray:
@@ -90,49 +99,13 @@ def run_launch(options: argparse.Namespace) -> int:
             "sizes are for other engines: --on kuberay or --on slurm"
         )
     prices = parse_prices(options.price)
-    seconds = _max_seconds(options, experiment, prices)
+    seconds = max_seconds(options, experiment, prices)
     if options.explain:
-        _explain(options, experiment, prices, seconds)
+        explain(options, experiment, prices, seconds)
         return 0
     if options.json and not options.print_request:
-        raise ConfigError("--json goes with --explain and --print-request; a job that runs is told as it goes")
+        raise ConfigError("--json goes with --explain, --compare and --print-request; a job that runs is told as it goes")
     return _launch(options, experiment, overrides, prices, seconds)
-
-
-def _max_seconds(options: argparse.Namespace, experiment: Any, prices: dict[str, float]) -> int:
-    """After how many seconds the job is stopped."""
-    from train.sagemaker.estimate import affordable_seconds
-
-    seconds = round(3600 * options.max_hours)
-    if options.max_cost is None:
-        return seconds
-    kept = _keep_alive_seconds(options)
-    measured = options.speed
-    return affordable_seconds(
-        experiment, prices, options.max_cost, max_seconds=seconds, keep_alive_seconds=kept, decisions_per_second=measured
-    )
-
-
-def _keep_alive_seconds(options: argparse.Namespace) -> int:
-    return round(60 * options.keep_alive_minutes) if options.keep_alive_minutes else 0
-
-
-def _explain(options: argparse.Namespace, experiment: Any, prices: dict[str, float], seconds: int) -> None:
-    from train.cluster.advice import warnings
-    from train.cluster.sizes import explanation, figures
-    from train.sagemaker import estimate
-
-    found = estimate.estimate(experiment, prices, max_seconds=seconds, decisions_per_second=options.speed)
-    needed = estimate.quotas(experiment, spot=options.spot, keep_alive=bool(options.keep_alive_minutes))
-    if options.json:
-        print_json(
-            {**figures(experiment), "estimate": {**found.figures(), "quotas": dict(needed)}, "warnings": warnings(experiment)}
-        )
-        return
-    quotas = ", ".join(f"{count} × {name!r}" for name, count in needed)
-    rows = [*explanation(experiment), *found.lines(), ("quotas", f"{quotas} (Service Quotas → Amazon SageMaker)")]
-    rows += [("warning", text) for text in warnings(experiment)]
-    print("\n".join(f"{name:<12}{text}" for name, text in rows))
 
 
 def _overrides(options: argparse.Namespace) -> list[str]:
@@ -187,6 +160,7 @@ def _job(options: argparse.Namespace, experiment: Any, account: Any, overrides: 
     from train.sagemaker.hyperparameters import encode_overrides
     from train.sagemaker.job import Job
     from train.sagemaker.jobs import job_name
+    from train.sagemaker.launch_figures import keep_alive_seconds
     from train.sagemaker.source import EXPERIMENT_FILE
 
     given = {name: getattr(options, name) for name in ("role", "image", "bucket", "subnets", "security_groups")}
@@ -206,7 +180,7 @@ def _job(options: argparse.Namespace, experiment: Any, account: Any, overrides: 
         volume_gb=options.volume,
         subnets=places.subnets,
         security_groups=places.security_groups,
-        keep_alive_seconds=_keep_alive_seconds(options),
+        keep_alive_seconds=keep_alive_seconds(options),
         tags=_pairs("tag", options.tag),
         environment=_pairs("variable", options.env),
         encrypt=options.encrypt,
