@@ -57,10 +57,11 @@ long-sdk: $(SAGEMAKER)/.installed
 legacy-test: $(INSTALLED)
 	$(LONG) --numprocesses=2 --dist=worksteal $(LEGACY)
 
-# By hand, because they take a quarter of an hour: training on a Slurm of this machine's own, and on a head with Ray's job server.
+# By hand, because they take a quarter of an hour: training on a Slurm of this machine's own, on a head with Ray's job
+# server, and Ray's dashboard with Prometheus.
 test-engines: $(INSTALLED) $(CLUSTER)/.installed
-	@PATH="$$PATH:/usr/sbin"; for name in slurmctld slurmd munged; do command -v $$name >/dev/null || \
-	  { echo "test-engines: $$name is missing. As root: apt-get install -y slurmctld slurmd slurm-client munge" >&2; exit 1; }; done
+	@PATH="$$PATH:/usr/sbin"; for name in slurmctld slurmd munged prometheus; do command -v $$name >/dev/null || \
+	  { echo "test-engines: $$name is missing. As root: apt-get install -y slurmctld slurmd slurm-client munge prometheus" >&2; exit 1; }; done
 	$(CLUSTER)/bin/python -m pytest -m long $(ENGINES)
 
 # By hand, because a server of MLflow starts three times: what MLflow and Weights & Biases get of a run.

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from train.cluster import ray_node
 from train.cluster.control import ControlLink, ControlServer, Refused
 from train.cluster.hosts import ClusterError, Hosts
 from train.cluster.node_watch import NodeWatch
+from train.cluster.observing import prometheus
 from train.cluster.supervision import TERMINATED, Supervision
 
 T = TypeVar("T")
@@ -54,6 +55,10 @@ class Launch:
     meeting: MeetingPoint | None = None
     is_guest: bool = False
     """This machine belongs to that other job: it joins a head that it finds at `meeting`."""
+    dashboard: bool = False
+    """The head has Ray's dashboard, and Prometheus if the program is there; every machine tells its metrics."""
+    prometheus_config: Path | None = None
+    """A file of the user's for Prometheus."""
     join_seconds: float = 600.0
     """How long machines wait for each other."""
     grace_seconds: float = 100.0
@@ -97,9 +102,9 @@ def _lead(plan: Launch, stop: threading.Event, say: Callable[[str], None]) -> in
     code = 1
     with ControlServer(address, token, say) as control:
         try:
-            node = ray_node.start(access, address=address, group=plan.hosts.group)
+            node = ray_node.start(access, address=address, group=plan.hosts.group, dashboard=plan.dashboard)
             say(f"leads at {address}")
-            with _published(plan.meeting, address):
+            with _published(plan.meeting, address), _observed(plan, say):
                 control.wait(plan.hosts.others, plan.guests, plan.join_seconds, stop)
                 say(f"all {1 + len(plan.hosts.others) + plan.guests} machines are there")
                 environment = {**plan.environment, **access, "RAY_ADDRESS": f"{address}:{ray_node.PORT}"}
@@ -123,6 +128,10 @@ def _published(meeting: MeetingPoint | None, address: str) -> Iterator[None]:
         meeting.clear()
 
 
+def _observed(plan: Launch, say: Callable[[str], None]) -> AbstractContextManager[None]:
+    return prometheus(plan.prometheus_config, say) if plan.dashboard else nullcontext()
+
+
 # The others.
 
 
@@ -133,7 +142,7 @@ def _follow(plan: Launch, stop: threading.Event, say: Callable[[str], None]) -> 
     name = f"{plan.hosts.group}/{plan.hosts.me}" if plan.is_guest else plan.hosts.me
     head, link = _until(deadline, stop, "the head to answer", lambda: _called(plan, token, name))
     try:
-        join = partial(_joined, access, address, plan.hosts.group, head, link, say)
+        join = partial(_joined, plan, access, address, head, link, say)
         node = _until(deadline, stop, "Ray to start", join, pause=2.0)
         link.joined()
         say(f"joined the head at {head}")
@@ -151,10 +160,10 @@ def _called(plan: Launch, token: str, name: str) -> tuple[str, ControlLink] | No
 
 
 def _joined(
-    access: Mapping[str, str], address: str, group: str, head: str, link: ControlLink, say: Callable[[str], None]
+    plan: Launch, access: Mapping[str, str], address: str, head: str, link: ControlLink, say: Callable[[str], None]
 ) -> NodeWatch | None:
     try:
-        return ray_node.start(access, address=address, group=group, head=head)
+        return ray_node.start(access, address=address, group=plan.hosts.group, head=head, dashboard=plan.dashboard)
     except ClusterError as error:
         if link.ending is not None or link.broken:
             raise

@@ -14,6 +14,8 @@ from train.cluster.hosts import ClusterError
 from train.cluster.node_watch import NodeWatch
 
 PORT = 6379
+DASHBOARD_PORT, METRICS_PORT = 8265, 8080
+"""Of the head's dashboard, on its own 127.0.0.1 alone, and where each machine tells its metrics to whoever asks."""
 _PLENTY = 1000.0
 _START_SECONDS, _STOP_SECONDS = 180.0, 30.0
 
@@ -26,20 +28,31 @@ def token_environment(token_path: Path) -> dict[str, str]:
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token_path)}
 
 
-def start_command(*, address: str, group: str, head: str | None) -> list[str]:
+def start_command(*, address: str, group: str, head: str | None, dashboard: bool = False) -> list[str]:
     """Return Ray's command for a node at `address` that offers `group_<group>`.
 
-    It joins `head`, or is the head if that is None.
+    It joins `head`, or is the head if that is None. With `dashboard` the head has Ray's dashboard, and each node a fixed port
+    for its metrics; that needs the extra [cluster].
     """
-    place = [f"--address={head}:{PORT}"] if head else ["--head", f"--port={PORT}", "--include-dashboard=false"]
+    place = [f"--address={head}:{PORT}"] if head else ["--head", f"--port={PORT}", *_dashboard(dashboard)]
+    metrics = [f"--metrics-export-port={METRICS_PORT}"] if dashboard else []
     resources = json.dumps({f"group_{group}": _PLENTY})
-    return ["start", *place, f"--node-ip-address={address}", "--disable-usage-stats", f"--resources={resources}"]
+    return ["start", *place, f"--node-ip-address={address}", *metrics, "--disable-usage-stats", f"--resources={resources}"]
 
 
-def start(environment: Mapping[str, str], *, address: str, group: str, head: str | None = None) -> NodeWatch:
+def _dashboard(wanted: bool) -> list[str]:
+    if not wanted:
+        return ["--include-dashboard=false"]
+    return ["--include-dashboard=true", "--dashboard-host=127.0.0.1", f"--dashboard-port={DASHBOARD_PORT}"]
+
+
+def start(
+    environment: Mapping[str, str], *, address: str, group: str, head: str | None = None, dashboard: bool = False
+) -> NodeWatch:
     """Start the node, and return a watch on it. Raises `ClusterError` with Ray's last words if it doesn't come up."""
+    command = start_command(address=address, group=group, head=head, dashboard=dashboard)
     try:
-        done = _ray(start_command(address=address, group=group, head=head), environment, _START_SECONDS)
+        done = _ray(command, environment, _START_SECONDS)
     except subprocess.TimeoutExpired:
         raise ClusterError(f"Ray did not start within {_START_SECONDS:.0f} s") from None
     if done.returncode:

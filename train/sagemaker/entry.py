@@ -17,7 +17,9 @@ from train.cluster.launcher import Launch, launch
 from train.cluster.scale import LEARNER, ROLLOUT
 from train.sagemaker.container import Container
 from train.sagemaker.hyperparameters import Meeting, Task
+from train.sagemaker.job import DASHBOARD
 from train.sagemaker.meeting_point import S3MeetingPoint
+from train.sagemaker.tunnel import tunnel_lines
 
 _FAILED = 1
 
@@ -31,7 +33,10 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     container = Container.here()
     try:
-        return launch(plan(container), stop)
+        mine = plan(container)
+        if mine.dashboard and mine.hosts.leads and not mine.is_guest:
+            print("\n".join(tunnel_lines(mine.hosts.me)), flush=True)
+        return launch(mine, stop)
     except (ProcsnakeError, OSError) as error:
         print(f"procsnake: {error}", file=sys.stderr, flush=True)
         container.fail(str(error))
@@ -50,6 +55,8 @@ def plan(container: Container) -> Launch:
         guests=meeting.num_secondary if meeting and meeting.is_primary else 0,
         meeting=S3MeetingPoint(meeting) if meeting else None,
         is_guest=meeting is not None and not meeting.is_primary,
+        dashboard=os.environ.get(DASHBOARD) == "1",
+        prometheus_config=own if (own := container.code / "prometheus.yml").is_file() else None,
         **patience,
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from train.sagemaker.account import Account, aws_errors
 from train.sagemaker.metric_lines import parse_metric_line
+from train.sagemaker.tunnel import parse_tunnel_line
 
 ENDINGS = ("Completed", "Failed", "Stopped")
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
@@ -32,6 +33,8 @@ def follow(
         for line in tail.lines() if tail else []:
             if figures := parse_metric_line(line):
                 say("  ".join(f"{key} {value:,.6g}" for key, value in figures.items()))
+            elif way := parse_tunnel_line(line):
+                say(way)
         if all(one["TrainingJobStatus"] in ENDINGS for one in described):
             return described
         time.sleep(poll_seconds)

@@ -13,6 +13,8 @@ from train.sagemaker.metric_lines import metric_definitions
 
 CODE, TOKEN = "code", "token"
 """The names of the input channels: the source, and the secret by which the machines know each other."""
+DASHBOARD = "PROCSNAKE_DASHBOARD"
+"""The environment variable that is 1 in containers whose head has Ray's dashboard."""
 SECOND_JOB = "-rollout"
 """The end of the name of the job that plays, if it is one of its own."""
 
@@ -58,6 +60,9 @@ class Job:
     """How often SageMaker starts the job again after a fault of its own."""
     remote_debug: bool = False
     """Let people with the right to it open a shell in the running containers, by AWS Systems Manager."""
+
+    dashboard: bool = False
+    """Let people with that right reach Ray's dashboard, and Prometheus if the image has it. It includes `remote_debug`."""
 
     @property
     def key(self) -> str:
@@ -120,15 +125,15 @@ def _request(job: Job, name: str, hyperparameters: Mapping[str, str], resources:
 
 
 def _with_security(job: Job, request: dict[str, Any]) -> dict[str, Any]:
-    if job.environment:
-        request["Environment"] = dict(job.environment)
+    if environment := {**job.environment, **({DASHBOARD: "1"} if job.dashboard else {})}:
+        request["Environment"] = environment
     if job.encrypt:
         request["EnableInterContainerTrafficEncryption"] = True
     if job.isolate:
         request["EnableNetworkIsolation"] = True
     if job.retries:
         request["RetryStrategy"] = {"MaximumRetryAttempts": job.retries}
-    if job.remote_debug:
+    if job.remote_debug or job.dashboard:
         request["RemoteDebugConfig"] = {"EnableRemoteDebug": True}
     if job.kms_key:
         request["OutputDataConfig"]["KmsKeyId"] = job.kms_key

@@ -103,7 +103,7 @@ def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
     if spot and "CheckpointConfig" not in request:
         yield "spot without CheckpointConfig would begin from nothing after an interruption"
     if request.get("RemoteDebugConfig", {}).get("EnableRemoteDebug") and request.get("EnableNetworkIsolation"):
-        yield "--remote-debug doesn't go with --isolate: its shell comes by Systems Manager, which is out of their reach"
+        yield "--remote-debug and --dashboard don't go with --isolate: Systems Manager is out of their reach"
     if len(request.get("HyperParameters", {})) > 100:
         yield "more than 100 hyperparameters"
     yield from _channel_faults(request, groups)

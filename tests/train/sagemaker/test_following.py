@@ -13,6 +13,7 @@ from train.sagemaker.following import LOG_GROUP, follow
 from train.sagemaker.job import requests
 from train.sagemaker.jobs import forget_token, recent, resume, stop
 from train.sagemaker.metric_lines import metric_line
+from train.sagemaker.tunnel import tunnel_lines
 
 NAME = JOBS["spot"].name
 BEGAN = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
@@ -120,7 +121,7 @@ def test_metrics_are_told_as_they_are_printed_and_once(account):
     logs.add_client_error("describe_log_streams", "ResourceNotFoundException", expected_params=looked)
     logs.add_response("describe_log_streams", streams, looked)
     page(None, "t1", "starting", metric_line({"iteration": 1, "minutes": 0.5}))
-    page("t1", "t2", metric_line({"iteration": 2, "minutes": 1.0, "episode_return_mean": -0.25}))
+    page("t1", "t2", tunnel_lines("algo-1")[0], metric_line({"iteration": 2, "minutes": 1.0, "episode_return_mean": -0.25}))
     page("t2", "t2")
     logs.add_response("describe_log_streams", streams, looked)
     page("t2", "t2")
@@ -130,6 +131,8 @@ def test_metrics_are_told_as_they_are_printed_and_once(account):
         logs.assert_no_pending_responses()
     metrics = [line for line in said if line.startswith("training_iteration")]
     assert metrics == ["training_iteration 1  minutes 0.5", "training_iteration 2  minutes 1  episode_return_mean -0.25"]
+    (way,) = (line for line in said if "aws ssm start-session" in line)
+    assert way.startswith("Ray's dashboard, then at http://localhost:8265: ")
 
 
 def test_stopping_asks_for_both_jobs_but_not_for_what_has_ended(account):

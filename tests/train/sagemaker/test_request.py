@@ -54,7 +54,8 @@ def test_what_the_two_jobs_of_a_run_share_and_what_not():
         (SINGLE, {"hyperparameters": {"wandb_api_key": "1"}}, "a secret"),
         (SINGLE, {"max_seconds": 0}, "MaxRuntimeInSeconds"),
         (SINGLE, {"subnets": ("subnet-1",)}, "SecurityGroupIds"),
-        (SINGLE, {"remote_debug": True, "isolate": True}, "--remote-debug doesn't go with --isolate"),
+        (SINGLE, {"remote_debug": True, "isolate": True}, "--dashboard don't go with --isolate"),
+        (SINGLE, {"dashboard": True, "isolate": True}, "--dashboard don't go with --isolate"),
         (TWO_JOBS, {}, "only in one VPC"),
         (TWO_JOBS, {**VPC, "spot": True}, "don't go with spot"),
     ],
@@ -132,6 +133,15 @@ def test_a_shell_in_the_containers_is_asked_for_and_kept_when_the_job_resumes():
     check_requests(asked)
     assert asked[0]["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
     assert resumed_requests(asked, "r2", "s3://b/r2/token/")[0]["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
+
+
+def test_a_dashboard_comes_with_the_way_to_it_beside_the_users_own_environment():
+    (one,) = requests(job(SINGLE, dashboard=True, environment={"RAY_GRAFANA_HOST": "http://127.0.0.1:3000"}))
+    check_requests([one])
+    assert one["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
+    assert one["Environment"] == {"RAY_GRAFANA_HOST": "http://127.0.0.1:3000", "PROCSNAKE_DASHBOARD": "1"}
+    (resumed,) = resumed_requests([one], "r2", "s3://b/r2/token/")
+    assert resumed["Environment"] == one["Environment"]
 
 
 def test_by_default_none_of_that_is_asked_for():

@@ -1,0 +1,69 @@
+"""Runs Prometheus beside the head's Ray, where there is one: it collects what every machine tells of itself.
+
+Ray's dashboard and the metrics themselves are Ray's own; train/cluster/ray_node.py turns them on.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PROMETHEUS_PORT = 9090
+_STOP_SECONDS = 10.0
+_CONFIG = """\
+global: {{scrape_interval: 10s}}
+scrape_configs:
+  - job_name: ray
+    file_sd_configs:
+      # A link to a file that Ray replaces: a change isn't noticed, so it is read again.
+      - {{files: ["{machines}"], refresh_interval: 10s}}
+"""
+
+
+def found_prometheus() -> str | None:
+    """Return the path of this machine's program; None if it has none."""
+    return shutil.which("prometheus")
+
+
+@contextmanager
+def prometheus(config: Path | None, say: Callable[[str], None]) -> Iterator[None]:
+    """Let Prometheus run, at this machine's own address 127.0.0.1 alone, if there is the program.
+
+    `config` is the user's file, for instance with `remote_write`; without one all machines that Ray knows are scraped. What
+    Prometheus complains of is printed. The training doesn't depend on it.
+    """
+    program = found_prometheus()
+    if program is None:
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        if config is None:
+            config = Path(folder) / "prometheus.yml"
+            config.write_text(_CONFIG.format(machines=machines_file()), encoding="utf-8")
+        command = [
+            program, f"--config.file={config}", f"--storage.tsdb.path={folder}/data",
+            f"--web.listen-address=127.0.0.1:{PROMETHEUS_PORT}", "--log.level=warn",
+        ]  # fmt: skip
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        say(f"Prometheus collects metrics, by {config}")
+        try:
+            yield
+        finally:
+            if process.poll() is not None:
+                say(f"Prometheus had ended before, with {process.returncode}")
+            process.terminate()
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def machines_file() -> Path:
+    """Return the file in which Ray's dashboard lists where each machine tells its metrics."""
+    return Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "prom_metrics_service_discovery.json"
