@@ -31,7 +31,7 @@ class Job:
     """The ARN of the role as which the job acts."""
     bucket: str
     prefix: str
-    """Everything of the job lies under s3://bucket/prefix/name/."""
+    """Checkpoints and output of the job lie under s3://bucket/prefix/name/, its source and token under prefix/inputs/name/."""
     region: str
     scale: Single | Homogeneous | Heterogeneous
     hyperparameters: Mapping[str, str]
@@ -66,8 +66,13 @@ class Job:
 
     @property
     def key(self) -> str:
-        """The key in the bucket below which everything of the job lies."""
+        """The key in the bucket below which checkpoints and output of the job lie."""
         return "/".join(filter(None, (self.prefix.strip("/"), self.name)))
+
+    @property
+    def inputs_key(self) -> str:
+        """The key below which source and token lie: one place for all jobs, so that the bucket can let them expire."""
+        return "/".join(filter(None, (self.prefix.strip("/"), "inputs", self.name)))
 
     @property
     def place(self) -> str:
@@ -161,7 +166,7 @@ def _resources(job: Job) -> dict[str, Any]:
 
 
 def _channel(job: Job, name: str) -> dict[str, Any]:
-    return channel(name, f"{job.place}/{name}/")
+    return channel(name, f"s3://{job.bucket}/{job.inputs_key}/{name}/")
 
 
 def channel(name: str, uri: str) -> dict[str, Any]:

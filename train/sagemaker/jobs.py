@@ -47,15 +47,15 @@ def start(account: Account, job: Job, source: bytes, say: Say) -> list[str]:
 
 def upload(account: Account, job: Job, source: bytes, say: Say) -> None:
     """Put the source and a fresh token where the job's channels are. Raises `AWSError`."""
-    with aws_errors(f"uploading to {job.place}"):
+    with aws_errors(f"uploading to s3://{job.bucket}/{job.inputs_key}"):
         account.s3.put_object(
             Bucket=job.bucket,
-            Key=f"{job.key}/{CODE}/{ARCHIVE}",
+            Key=f"{job.inputs_key}/{CODE}/{ARCHIVE}",
             Body=source,
             **(_encryption(job.kms_key) if job.kms_key else {}),
         )
-    say(f"uploaded {len(source) / 2**20:.1f} MiB of source to {job.place}/{CODE}/")
-    _write_token(account, job.bucket, f"{job.key}/{TOKEN}/{TOKEN}", job.kms_key)
+    say(f"uploaded {len(source) / 2**20:.1f} MiB of source to s3://{job.bucket}/{job.inputs_key}/{CODE}/")
+    _write_token(account, job.bucket, f"{job.inputs_key}/{TOKEN}/{TOKEN}", job.kms_key)
 
 
 def resume(account: Account, name: str, say: Say, *, sizes: Sequence[str] = ()) -> list[str]:
@@ -68,14 +68,26 @@ def resume(account: Account, name: str, say: Say, *, sizes: Sequence[str] = ()) 
     if running:
         raise AWSError(f"{' and '.join(running)} still runs; it goes on by itself after a spot interruption. To end it: "
                        f"{shell_command('job', 'stop', name)}")  # fmt: skip
+    _check_source(account, old[0])
     changed = _changed_sizes(account, old[0], sizes)
     fresh = _next_name(name)
-    bucket, key = _split(_token_uri(old[0]))
+    bucket, key = _split(_channel_uri(old[0], TOKEN))
     token_key = f"{key.rstrip('/').removesuffix(f'/{TOKEN}')}/{fresh}/{TOKEN}"
     asked = resumed_requests(old, fresh, f"s3://{bucket}/{token_key}/", tags=_tags(account, old[0]), sizes=changed)
     check_requests(asked)
     _write_token(account, bucket, f"{token_key}/{TOKEN}", old[0].get("OutputDataConfig", {}).get("KmsKeyId", ""))
     return _create(account, asked, say)
+
+
+def _check_source(account: Account, described: dict[str, Any]) -> None:
+    """Raise `RunError` if the source is no longer there, before SageMaker finds out minutes later."""
+    if _objects(account, *_split(_channel_uri(described, CODE))):
+        return
+    name = described["TrainingJobName"]
+    raise RunError(
+        f"the source of {name} is no longer at {_channel_uri(described, CODE)}; the stack's bucket keeps it for SourceDays. "
+        f"Bring its run home: {shell_command('job', 'download', name)}; then go on here: procsnake train --resume RUN --trust"
+    )
 
 
 def _changed_sizes(account: Account, described: dict[str, Any], sizes: Sequence[str]) -> dict[str, str]:
@@ -145,7 +157,7 @@ def together(account: Account, name: str) -> list[str]:
 
 def forget_token(account: Account, described: dict[str, Any]) -> None:
     """Remove the secret of a job that has ended."""
-    bucket, key = _split(_token_uri(described))
+    bucket, key = _split(_channel_uri(described, TOKEN))
     with aws_errors("removing the job's token"):
         account.s3.delete_object(Bucket=bucket, Key=f"{key.rstrip('/')}/{TOKEN}")
 
@@ -215,11 +227,11 @@ def _encryption(kms_key: str) -> dict[str, str]:
     return {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key}
 
 
-def _token_uri(described: dict[str, Any]) -> str:
+def _channel_uri(described: dict[str, Any], name: str) -> str:
     for given in described.get("InputDataConfig", []):
-        if given["ChannelName"] == TOKEN:
+        if given["ChannelName"] == name:
             return given["DataSource"]["S3DataSource"]["S3Uri"]
-    raise AWSError(f"{described['TrainingJobName']} is no job of procsnake: it has no channel {TOKEN!r}")
+    raise AWSError(f"{described['TrainingJobName']} is no job of procsnake: it has no channel {name!r}")
 
 
 def _split(uri: str) -> tuple[str, str]:

@@ -146,7 +146,7 @@ def _launch(
         say(f"warning: {text}")
     source = pack(experiment_text(options.experiment), options.include)
     if options.dry_run:
-        print(f"would upload {len(source) / 2**20:.1f} MiB of source and a token to {job.place}/")
+        print(f"would upload {len(source) / 2**20:.1f} MiB of source and a token to s3://{job.bucket}/{job.inputs_key}/")
         print("\n".join(f"would create {request['TrainingJobName']}" for request in asked))
         return 0
     names = start(account, job, source, say)

@@ -92,7 +92,7 @@ def test_a_job_from_the_command_to_the_run_that_comes_home(aws, capsys, tmp_path
     assert f"created {request['TrainingJobName']}" in out
 
     # The source that the job carries and its hyperparameters are the experiment.
-    code_key = f"procsnake/{request['TrainingJobName']}/code/source.tar.gz"
+    code_key = f"procsnake/inputs/{request['TrainingJobName']}/code/source.tar.gz"
     body = boto3.client("s3", REGION).get_object(Bucket=BUCKET, Key=code_key)["Body"].read()
     with tarfile.open(fileobj=io.BytesIO(body)) as tar:
         (tmp_path / "experiment.yaml").write_bytes(tar.extractfile("experiment.yaml").read())
@@ -190,6 +190,16 @@ def test_a_job_is_resumed_listed_and_downloaded(aws, capsys, tmp_path):
     assert run(capsys, "job", "stop", name, "--region", REGION, "--json")[0] == 2
     code, out, _ = run(capsys, "job", "download", name, *runs)
     assert (code, out) == (0, f"run: {tmp_path / 'runs' / RUN}\n")
+
+
+def test_a_job_whose_source_has_expired_is_not_started_in_vain(aws, capsys):
+    assert run(capsys, *SINGLE, "--no-follow")[0] == 0
+    (key,) = (key for key in keys() if key.endswith("source.tar.gz"))
+    boto3.client("s3", REGION).delete_object(Bucket=BUCKET, Key=key)
+    code, _, error = run(capsys, "job", "resume", aws[0]["TrainingJobName"], "--region", REGION)
+    assert (code, len(aws)) == (2, 1)
+    assert "no longer at s3://snakes/procsnake/inputs/" in error
+    assert f"procsnake job download {aws[0]['TrainingJobName']}" in error
 
 
 SECURE = (

@@ -224,7 +224,7 @@ def test_the_pages_trainer_trains_what_the_page_uploads(page, calls):
     changed = {key for key in request | expected if request.get(key) != expected.get(key)}
     assert changed == {"TrainingJobName", "OutputDataConfig"}
     keys = {arguments["Key"] for arguments in sent(calls, "PutObject")}
-    assert keys == {f"{ours.key}/code/source.tar.gz", f"{ours.key}/token/token"}
+    assert keys == {f"{ours.inputs_key}/code/source.tar.gz", f"{ours.inputs_key}/token/token"}
     assert not {operation for operation, _ in calls} & {"CreateBucket", "SimulatePrincipalPolicy", "GetRole"}
 
 

@@ -143,6 +143,20 @@ def test_those_who_train_may_start_our_jobs_and_no_longer_ones(stack, kind):
         assert request["TrainingJobName"].startswith("procsnake-")
 
 
+@pytest.mark.parametrize("kind", JOBS)
+def test_sources_and_tokens_expire_and_runs_stay(stack, kind):
+    """A rule of S3 is for all keys that begin with its prefix. The longest job, of 28 days, needs its source to the end."""
+    rules = stack["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
+    (expiring,) = (rule for rule in rules if "ExpirationInDays" in rule)
+    assert (expiring["Status"], expiring["ExpirationInDays"]) == ("Enabled", {"Ref": "SourceDays"})
+    assert stack["Parameters"]["SourceDays"]["MinValue"] > 28
+    for request in requests(JOBS[kind]):
+        places = [channel["DataSource"]["S3DataSource"]["S3Uri"] for channel in request["InputDataConfig"]]
+        kept = [request["OutputDataConfig"]["S3OutputPath"], request.get("CheckpointConfig", {}).get("S3Uri", "")]
+        begin = f"s3://{JOBS[kind].bucket}/{expiring['Prefix']}"
+        assert [place.startswith(begin) for place in [*places, *kept]] == [True, True, False, False]
+
+
 def test_the_budget_warns_of_what_is_spent_and_of_what_will_be(stack):
     notifications = stack["Resources"]["Budget"]["Properties"]["NotificationsWithSubscribers"]
     assert [one["Notification"]["NotificationType"] for one in notifications] == ["ACTUAL", "FORECASTED"]
