@@ -59,8 +59,9 @@ def test_a_command_that_fails_fails_the_head_and_everybody_is_gone_five_seconds_
         head.start(command)
         worker.wait_for("the head ended with 1", 150)
         # Of a machine that is as busy as it may be; each more who wait for its cores take their share.
-        assert head.wait(5 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))) == 1
-        assert worker.wait(0.5) == 0
+        share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        assert head.wait(5 * share) == 1
+        assert worker.wait(0.5 * share) == 0
         assert "ValueError: out of snakes" in head.failure
         assert worker.failure == ""
 
