@@ -19,6 +19,7 @@ from envs.common.bounded import parse_json, read_text
 from envs.common.command_line import write_whole
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
+from train.comparison.places import Begin, on_this_machine
 from train.comparison.procgen_page import page
 from train.comparison.procgen_protocol import Protocol
 from train.comparison.trainings import Say, Training, train_all
@@ -29,25 +30,33 @@ _MAX_RESULT_BYTES = 16 << 20
 
 
 def benchmark(
-    protocol: Protocol, *, out: str | os.PathLike[str], jobs: int, against: str | None = None, say: Say = print
+    protocol: Protocol,
+    *,
+    out: str | os.PathLike[str],
+    jobs: int,
+    cores: int | None = None,
+    against: str | None = None,
+    say: Say = print,
+    begin: Begin = on_this_machine,
 ) -> dict[str, Any]:
     """Train, `jobs` at a time, then measure, and write `benchmark.json`, which is returned, and `benchmark.html` into `out`.
 
-    The cores are shared out equally among the trainings that run at a time. `against` is the `benchmark.json` of another
-    benchmark, with which this one is compared. Raises `ConfigError` for an impossible protocol or comparison, before anything
-    is trained, and `RunError` if a training fails.
+    The `cores` (default: this machine's) are shared out equally among the trainings that run at a time. `against` is the
+    `benchmark.json` of another benchmark, with which this one is compared. `begin` starts a training where it shall run. The
+    policies are measured on this machine. Raises `ConfigError` for an impossible protocol or comparison, before anything is
+    trained, and `RunError` if a training fails.
     """
-    folder, num_threads = Path(out), max(1, usable_cores() // jobs)
-    trainings = protocol.trainings(num_threads)
+    folder, cores = Path(out), cores or usable_cores()
+    trainings = protocol.trainings(max(1, cores // jobs))
     theirs = None if against is None else comparable(against, protocol)
-    runs = train_all(trainings, folder, jobs=jobs, say=say)
+    runs = train_all(trainings, folder, jobs=jobs, say=say, begin=begin)
     scores: list[dict[str, Any]] = []
     for game in protocol.games:
         own = [run for training, run in zip(trainings, runs, strict=True) if _game_of(training) == game]
         scores += _scores_of(folder, game, own, protocol, say)
     found = {
         "protocol": parse_json(json.dumps(protocol.to_dict())),
-        "cores": usable_cores(),
+        "cores": cores,
         "jobs": jobs,
         "commit": own_commit(),
         "versions": library_versions(),

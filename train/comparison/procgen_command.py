@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from envs.common.command_line import (
     Commands,
@@ -18,6 +18,10 @@ from envs.common.command_line import (
 )
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
+
+if TYPE_CHECKING:
+    from train.comparison.places import Begin
+    from train.comparison.procgen_protocol import Protocol
 
 HELP = """\
 The whole protocol as one command: each game with each seed, measured on levels that it never saw, and one page with curves,
@@ -35,6 +39,7 @@ examples:
   procsnake benchmark procgen --seeds 1 --minutes 5 --games coinrun    # a first look
   procsnake benchmark procgen --out outputs/a                          # coinrun, starpilot, bigfish: 3 seeds of 30 minutes
   procsnake benchmark procgen --out outputs/b --set ppo.num_epochs=2 --against outputs/a/benchmark.json
+  procsnake benchmark procgen --preset easy --cluster auto --out /shared/easy     # a training per CPU of a Ray cluster
 """
 _FIELDS = ("experiment", "seeds", "distribution_mode", "levels", "minutes", "steps", "episodes")
 
@@ -57,6 +62,9 @@ def add_command(command: Commands) -> None:
     changes.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
     parser.add_argument("--jobs", type=at_least(1), help="trainings at a time; the cores are shared (default: one per core)")
     parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="train on this Ray cluster, whose machines see --out; auto: this machine's"
+    )
+    parser.add_argument(
         "--out", default=kept_at("benchmarks/procgen"), help="folder of runs and results (default: %(default)s)"
     )
     parser.add_argument("--against", metavar="FILE", help="benchmark.json of another benchmark: the probability of improvement")
@@ -67,15 +75,27 @@ def add_command(command: Commands) -> None:
 
 def run_benchmark(options: argparse.Namespace) -> int:
     """Run `procsnake benchmark`. Returns the exit code."""
+    from train.comparison.places import on_this_machine
     from train.comparison.procgen_protocol import preset
 
     changes = {name: value for name in _FIELDS if (value := getattr(options, name)) is not None}
     if options.games is not None:
         changes["games"] = tuple(game.strip() for game in options.games.split(","))
     protocol = preset(options.preset, **changes, overrides=tuple(options.set))
-    jobs = options.jobs or usable_cores()
+    if options.cluster:
+        with options.join_cluster(options.cluster):
+            from agents.tournament.on_cluster import cluster_cpus
+            from train.comparison.places import OnCluster
+
+            return _run(protocol, options, cluster_cpus(), OnCluster)
+    return _run(protocol, options, usable_cores(), on_this_machine)
+
+
+def _run(protocol: Protocol, options: argparse.Namespace, cores: int, begin: Begin) -> int:
+    """Tell the plan, or train and measure, with `cores` shared by the trainings."""
+    jobs = options.jobs or cores
     if options.dry_run:
-        return _tell_plan(protocol, jobs, options)
+        return _tell_plan(protocol, jobs, cores, options)
     if options.price:
         raise ConfigError("--price is for --dry-run, which tells what the benchmark would cost")
 
@@ -84,7 +104,7 @@ def run_benchmark(options: argparse.Namespace) -> int:
 
     make_place_for(str(Path(options.out) / RESULT))
     with progress_on_stderr(options):
-        found = benchmark(protocol, out=options.out, jobs=jobs, against=options.against)
+        found = benchmark(protocol, out=options.out, jobs=jobs, cores=cores, against=options.against, begin=begin)
     if options.json:
         print_json(found)
         return 0
@@ -98,13 +118,13 @@ def run_benchmark(options: argparse.Namespace) -> int:
     return 0
 
 
-def _tell_plan(protocol: Any, jobs: int, options: argparse.Namespace) -> int:
+def _tell_plan(protocol: Protocol, jobs: int, cores: int, options: argparse.Namespace) -> int:
     from train.comparison.procgen_protocol import STEPS_A_SECOND_AND_CORE
     from train.comparison.trainings import is_finished
 
-    num_threads = max(1, usable_cores() // jobs)
+    num_threads = max(1, cores // jobs)
     trainings = protocol.trainings(num_threads)
-    speed = STEPS_A_SECOND_AND_CORE * min(num_threads, usable_cores() / jobs)
+    speed = STEPS_A_SECOND_AND_CORE * min(num_threads, cores / jobs)
     hours = protocol.hours(jobs=jobs, steps_per_second=speed)
     plan = {
         "protocol": protocol.to_dict(),

@@ -1,13 +1,10 @@
-"""Trains several experiments into one folder, each as an ordinary run in a process of its own.
+"""Trains several experiments into one folder, each as an ordinary run in a process of its own, here or on a Ray cluster.
 
 What is finished is not trained again, and what was interrupted goes on.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,12 +13,15 @@ from pathlib import Path
 import yaml
 
 from envs.common.command_line import write_whole
+from train.comparison.places import LOST, Begin, Running, on_this_machine
 from train.config import Experiment
 from train.runs.folder import BUNDLE, RunError, disk_errors, find_runs
 from train.runs.history import Columns, read_columns
+from train.runs.lock import forget_lock
 
 Say = Callable[[str], None]
 _SECONDS_BETWEEN_LOOKS, _SECONDS_BETWEEN_LINES = 0.2, 60.0
+_MOST_LOSSES = 3
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,17 @@ class Training:
         return f"{self.experiment.name}-{self.experiment.seed}"
 
 
-def train_all(trainings: Sequence[Training], folder: Path, *, jobs: int = 1, say: Say = print) -> list[Path]:
+def train_all(
+    trainings: Sequence[Training], folder: Path, *, jobs: int = 1, say: Say = print, begin: Begin = on_this_machine
+) -> list[Path]:
     """Train, up to `jobs` at a time, and return the finished runs in the order of `trainings`.
 
     `folder` gets the runs, and a configuration and a log for each. If one fails or this process is interrupted, the others are
-    told to save and end. `say` gets a line whenever one begins or ends, and every minute. Raises `RunError`.
+    told to save and end. One whose machine is lost goes on elsewhere, up to three times. `say` gets a line whenever one begins
+    or ends, and every minute. Raises `RunError`.
     """
-    waiting, running, finished = list(range(len(trainings))), dict[int, subprocess.Popen[bytes]](), dict[int, Path]()
+    waiting, running, finished = list(range(len(trainings))), dict[int, Running](), dict[int, Path]()
+    losses = dict.fromkeys(waiting, 0)
     next_line = time.monotonic() + _SECONDS_BETWEEN_LINES
     try:
         while waiting or running:
@@ -55,19 +59,25 @@ def train_all(trainings: Sequence[Training], folder: Path, *, jobs: int = 1, say
                     say(f"{trainings[number].title}: finished before, {done}")
                     finished[number] = done
                 else:
-                    running[number] = _begin(trainings[number], folder, say)
-            for number in [number for number, process in running.items() if process.poll() is not None]:
-                finished[number] = _end(trainings[number], folder, running.pop(number).returncode)
+                    running[number] = _begin(trainings[number], folder, say, begin)
+            for number, code in [(number, code) for number, one in running.items() if (code := one.poll()) is not None]:
+                del running[number]
+                if code == LOST and losses[number] < _MOST_LOSSES:
+                    losses[number] += 1
+                    _release(trainings[number], folder, say)
+                    waiting.insert(0, number)
+                    continue
+                finished[number] = _end(trainings[number], folder, code)
                 say(f"{trainings[number].title}: done, {len(finished)} of {len(trainings)}")
             if running and time.monotonic() > next_line:
                 next_line = time.monotonic() + _SECONDS_BETWEEN_LINES
                 say("; ".join(_how_far(trainings[number], folder) for number in running))
             time.sleep(_SECONDS_BETWEEN_LOOKS if running else 0)
     finally:
-        for process in running.values():
-            process.terminate()
-        for process in running.values():
-            process.wait()
+        for one in running.values():
+            one.terminate()
+        for one in running.values():
+            one.wait()
     return [finished[number] for number in range(len(trainings))]
 
 
@@ -76,35 +86,35 @@ def is_finished(folder: Path, experiment: Experiment) -> bool:
     return look_for(folder / "runs", experiment, finished=True) is not None
 
 
-def _begin(training: Training, folder: Path, say: Say) -> subprocess.Popen[bytes]:
+def _begin(training: Training, folder: Path, say: Say, begin: Begin) -> Running:
     experiment = training.experiment
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / f"{training.file_name}.yaml"
         write_whole(config, yaml.safe_dump(experiment.to_dict(), sort_keys=False))
     begun = look_for(folder / "runs", experiment, finished=False)
-    what = ["--resume", str(begun)] if begun else ["--config", str(config), "--runs", str(folder / "runs")]
+    # Whole paths, because a machine of a cluster has another working directory.
+    new = ["--config", str(config.absolute()), "--runs", str((folder / "runs").absolute())]
+    words = ["--resume", str(begun.absolute())] if begun else new
     say(f"{training.title}: {'going on with ' + str(begun) if begun else 'training'} …")
-    with _log_of(training, folder).open("ab") as log:
-        # In a session of its own, so that Ctrl-C reaches it once: from here.
-        return subprocess.Popen(
-            [sys.executable, "-m", "procsnake", "train", *what],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=_environment(training),
-            start_new_session=True,
-        )
+    return begin(words, _log_of(training, folder), training.num_threads)
 
 
 def _end(training: Training, folder: Path, code: int) -> Path:
+    again = "The same command goes on with what is not finished"
+    if code == LOST:
+        raise RunError(f"{training.title} lost its machine {_MOST_LOSSES + 1} times; look at the cluster's nodes. {again}")
     done = look_for(folder / "runs", training.experiment, finished=True)
     if code or not done:
-        raise RunError(
-            f"{training.title} ended with exit code {code}; read {_log_of(training, folder)}. The same command goes on with "
-            "what is not finished"
-        )
+        raise RunError(f"{training.title} ended with exit code {code}; read {_log_of(training, folder)}. {again}")
     return done
+
+
+def _release(training: Training, folder: Path, say: Say) -> None:
+    """Let another machine go on with a training whose machine was lost."""
+    say(f"{training.title}: its machine was lost; it goes on elsewhere")
+    if begun := look_for(folder / "runs", training.experiment, finished=False):
+        forget_lock(begun)
 
 
 def _log_of(training: Training, folder: Path) -> Path:
@@ -128,14 +138,3 @@ def look_for(runs: Path, experiment: Experiment, *, finished: bool) -> Path | No
     found = find_runs(runs, experiment)
     kept = [run for run in found if (run / BUNDLE / "card.json").is_file() == finished]
     return next((run for run in reversed(kept) if finished or any((run / "checkpoints").glob("[0-9]*"))), None)
-
-
-def _environment(training: Training) -> dict[str, str]:
-    """That of this process, with procsnake where it is now and the training's threads."""
-    here = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
-    return {
-        **os.environ,
-        "PYTHONPATH": path,
-        **({"OMP_NUM_THREADS": str(training.num_threads)} if training.num_threads else {}),
-    }

@@ -65,8 +65,8 @@ def test_an_interrupted_training_saves_and_the_next_call_goes_on_with_it(tmp_pat
     assert said[0] == f"long: going on with {run} …"
 
 
-def long_one():
-    return training("long", budget={"total_agent_steps": 400_000})
+def long_one(**changes):
+    return training("long", budget={"total_agent_steps": 400_000}, **changes)
 
 
 def running_in(folder: Path):

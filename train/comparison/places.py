@@ -1,0 +1,122 @@
+"""Where trainings run: as processes of this machine, or as tasks of a Ray cluster."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+LOST = -1000
+"""What `poll` gives for a training whose machine was lost; no process ends with this code."""
+_PR_SET_PDEATHSIG = 1
+_SECONDS_BETWEEN_LOOKS = 0.2
+
+
+class Running(Protocol):
+    """A training that was begun."""
+
+    def poll(self) -> int | None:
+        """Return the exit code, `LOST`, or None while it runs."""
+
+    def terminate(self) -> None:
+        """Tell it to save and end."""
+
+    def wait(self) -> int:
+        """Wait for its end, and return what `poll` then gives."""
+
+
+Begin = Callable[[Sequence[str], Path, "int | None"], Running]
+"""Begins `procsnake train` with some words, a log file to append to, and a number of threads (None: as the libraries like)."""
+
+
+def on_this_machine(
+    words: Sequence[str], log: Path, num_threads: int | None, before: Callable[[], None] | None = None
+) -> subprocess.Popen[bytes]:
+    """Begin a training as a process of its own, which first calls `before`."""
+    with log.open("ab") as output:
+        # In a session of its own, so that Ctrl-C reaches it once: from here.
+        return subprocess.Popen(
+            [sys.executable, "-m", "procsnake", "train", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=_environment(num_threads),
+            start_new_session=True,
+            preexec_fn=before,
+        )
+
+
+class OnCluster:
+    """A training as a task of the Ray cluster that was joined, on whichever machine has `num_threads` CPUs free.
+
+    The machines must see the folder of runs and log at the same path, as on a shared disk.
+    """
+
+    def __init__(self, words: Sequence[str], log: Path, num_threads: int | None) -> None:
+        import ray
+
+        # The folder is ours, whichever machine's checkpoint a training goes on with.
+        trusting = [*words, "--trust"] if "--resume" in words else list(words)
+        # A training that is lost goes on from its checkpoint, which Ray's own retries don't know.
+        task = ray.remote(num_cpus=num_threads or 1, max_retries=0)(_train)
+        self._code: Any = task.remote(trusting, os.path.abspath(log), num_threads)
+
+    def poll(self) -> int | None:
+        import ray
+
+        return self.wait() if ray.wait([self._code], timeout=0)[0] else None
+
+    def terminate(self) -> None:
+        import ray
+
+        ray.cancel(self._code)
+
+    def wait(self) -> int:
+        import ray
+        from ray.exceptions import RayError, RayTaskError, TaskCancelledError
+
+        try:
+            return int(ray.get(self._code))
+        except TaskCancelledError:
+            return -signal.SIGTERM
+        except RayTaskError as error:
+            # A machine without procsnake, for example, or without the folder.
+            raise error.as_instanceof_cause() from error
+        except RayError:
+            return LOST
+
+
+def _train(words: Sequence[str], log: str, num_threads: int | None) -> int:
+    """Train on the machine where this task runs, and return the exit code."""
+    process = on_this_machine(words, Path(log), num_threads, _end_with_parent())
+    try:
+        # Ray cancels by an exception in this thread, which a system call that waits would never see.
+        while process.poll() is None:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    return process.returncode
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """What has Linux kill a process with its parent: Ray's workers end with their node, but what they started would go on."""
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _environment(num_threads: int | None) -> dict[str, str]:
+    """That of this process, with procsnake where it is now and the training's threads."""
+    here = str(Path(__file__).parents[2])
+    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
+    threads = {"OMP_NUM_THREADS": str(num_threads)} if num_threads else {}
+    return {**os.environ, "PYTHONPATH": path, **threads}
