@@ -21,7 +21,8 @@ _RETRIES = 2
 def blocks_on_cluster(settings: SelfPlay, blocks: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """Yield each block's number and its file, in the order in which they end. A block whose machine is lost is played anew.
 
-    Raises what playing raises, `WorkerError` if a machine can't play, and `WorkerLostError` if machines are lost again and again.
+    Raises what playing raises, `WorkerError` if a machine can't play, and `WorkerLostError` if a block's machines are lost
+    again and again.
     """
     task = ray.remote(num_cpus=1, max_retries=_RETRIES)(block_file)
     pending = {task.remote(settings, block): block for block in blocks}
