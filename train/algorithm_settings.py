@@ -34,6 +34,8 @@ class AlgorithmSettings:
     """The class that trains by these settings, as "module:class" (`train.algorithms`)."""
     uses_ray: ClassVar[bool] = True
     """Whether the trainer needs Ray. One that doesn't is a single plain process."""
+    plays_on_cluster: ClassVar[bool] = False
+    """Whether a trainer that needs no Ray can have its games played on a cluster (`play_on_cluster`)."""
     has_policy: ClassVar[bool] = True
     """Whether it trains a network, which is measured by games and becomes a policy bundle. One that doesn't measures itself,
     works in the run's folder (`work_in`), and writes its result there (`export`)."""
@@ -43,7 +45,7 @@ _Settings = TypeVar("_Settings", bound=AlgorithmSettings)
 
 
 def registered(
-    name: str, *, trainer: str, uses_ray: bool = True, has_policy: bool = True
+    name: str, *, trainer: str, uses_ray: bool = True, plays_on_cluster: bool = False, has_policy: bool = True
 ) -> Callable[[type[_Settings]], type[_Settings]]:
     """Return a decorator that makes a dataclass the settings of the algorithm `name`.
 
@@ -52,7 +54,7 @@ def registered(
 
     def register(settings: type[_Settings]) -> type[_Settings]:
         settings.algorithm, settings.trainer = name, trainer
-        settings.uses_ray, settings.has_policy = uses_ray, has_policy
+        settings.uses_ray, settings.plays_on_cluster, settings.has_policy = uses_ray, plays_on_cluster, has_policy
         ALGORITHMS[name] = settings
         return settings
 
@@ -331,7 +333,13 @@ class ImitationSettings(DemonstrationSettings):
         require_schedule(self, self.algorithm, "beta", 0.0, 1.0)
 
 
-@registered("learned_evaluation", trainer="train.learned_evaluation:EvaluationTrainer", uses_ray=False, has_policy=False)
+@registered(
+    "learned_evaluation",
+    trainer="train.learned_evaluation:EvaluationTrainer",
+    uses_ray=False,
+    plays_on_cluster=True,
+    has_policy=False,
+)
 @dataclass(frozen=True, kw_only=True)
 class LearnedEvaluationSettings(AlgorithmSettings):
     """Alpha-beta's evaluation of duels learns from its own games (`train.learned_evaluation`)."""
@@ -370,7 +378,7 @@ class LearnedEvaluationSettings(AlgorithmSettings):
     games_per_iteration: int = 128
     """The most games between two rows of progress.csv, in self-play and in the gate. A run stops only between two rows."""
     num_processes: int | None = None
-    """Processes that play; None: as many as there are cores."""
+    """Processes that play; None: as many as there are cores, or with --cluster as many as that has."""
 
     def __post_init__(self) -> None:
         for name in ("games", "nodes", "every", "max_turns", "phases", "gate_nodes", "num_processes"):

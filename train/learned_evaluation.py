@@ -28,11 +28,11 @@ from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
 from agents.tournament.settings import derived_seed
 from agents.tournament.store import Store
-from agents.tournament.workers import InProcesses, InThreads
+from agents.tournament.workers import InProcesses, InThreads, MakeWorkers
 from agents.tuning.gate import figures_of, gate_of
 from agents.tuning.learning import Fitting, learn
 from agents.tuning.parameters import with_values
-from agents.tuning.self_play import SelfPlay, play_games, read_games, read_turns
+from agents.tuning.self_play import PlayBlocks, SelfPlay, play_games, read_games, read_turns
 from envs.common.bounded import parse_json, read_text
 from envs.common.command_line import shell_command, write_whole
 from envs.common.cores import usable_cores
@@ -109,6 +109,8 @@ class EvaluationTrainer:
     def __init__(self, experiment: Experiment) -> None:
         self.experiment, self.settings, self.stage = experiment, _settings(experiment), Stage()
         self._processes = self.settings.num_processes or usable_cores()
+        self._workers: MakeWorkers = InThreads if self._processes == 1 else InProcesses
+        self._play_blocks: PlayBlocks | None = None
         self._run = Path()
 
     def work_in(self, run: Path) -> None:
@@ -124,6 +126,17 @@ class EvaluationTrainer:
             for work in [*folder.glob("games-*"), *folder.glob("test-*")]:
                 shutil.rmtree(work) if work.is_dir() else work.unlink()
         write_whole(made_in, str(folder))
+
+    def play_on_cluster(self) -> None:
+        """Have all games played on the Ray cluster that this process has joined. They are the same games.
+
+        The cluster's machines must see the run's folder at its path, because players name their evaluations by it.
+        """
+        from agents.tournament.on_cluster import OnCluster, cluster_cpus
+        from agents.tuning.on_cluster import blocks_on_cluster
+
+        self._processes = self.settings.num_processes or cluster_cpus()
+        self._workers, self._play_blocks = OnCluster, blocks_on_cluster
 
     def train(self) -> dict[str, Any]:
         """Play the next games. Returns metrics, named and nested as RLlib's.
@@ -181,7 +194,7 @@ class EvaluationTrainer:
         """Play some games of self-play. Returns their turns."""
         folder, before = self._work("games"), self.stage.games
         games = min(before + self.settings.games_per_iteration, self.settings.games)
-        play_games(self._games(), folder, games, jobs=self._processes)
+        play_games(self._games(), folder, games, jobs=self._processes, play_blocks=self._play_blocks)
         self.stage = replace(self.stage, games=games)
         return int(read_turns(folder, games, after=before).sum())
 
@@ -202,14 +215,14 @@ class EvaluationTrainer:
 
     def _test(self) -> tuple[int, dict[str, float]]:
         """Play some games of the test, and accept or refuse if they decide. Returns their turns, and what is known by now."""
-        s, stage, one_process = self.settings, self.stage, self._processes == 1
+        s, stage = self.settings, self.stage
         most = min(stage.test_games + s.games_per_iteration, s.gate_games)
         with Store(self._work("test").with_suffix(".db"), Sprt) as store:
             progress = play_sprt(
                 self._gate(),
                 store,
                 concurrency=self._processes,
-                workers=InThreads if one_process else InProcesses,
+                workers=self._workers,
                 max_games=most,
             )
         games = progress.games

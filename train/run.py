@@ -71,7 +71,7 @@ def train(
 
     * `command` is noted in the policy's card.
     * `trackers` also get the rows of the curve: "wandb" (Weights & Biases), "mlflow".
-    * `cluster` is the address of a Ray cluster to use, sized by the experiment's `scale`.
+    * `cluster` is the address of a Ray cluster to use, sized by the experiment's `scale`. A learned evaluation plays there.
     * `trust` resumes a run that this machine didn't make, and executes the code that it brings (`train.runs.resuming`).
     * `sizes` resumes with another number of processes, by overrides as "num_env_runners=4" (`train.runs.resizing`).
 
@@ -95,12 +95,13 @@ def train(
             start = starting_point(folder, saved, trust=trust, say=progress.say)
         progress.status("preparing the world")
         evaluator = check(experiment, begins=start is None, progress=progress)
-        if cluster and not experiment.uses_ray:
+        plays_there = bool(cluster) and experiment.settings.plays_on_cluster
+        if cluster and not (experiment.uses_ray or plays_there):
             raise ConfigError(f"{experiment.algorithm} is a single process and can't use a cluster; leave out --cluster")
         progress.status("starting Ray and building the network" if experiment.uses_ray else "building the network")
-        if experiment.uses_ray:
+        if experiment.uses_ray or plays_there:
             stack.enter_context(running_ray(num_processes(experiment), cluster))
-        if cluster:
+        if cluster and experiment.uses_ray:
             experiment = fit(sized(experiment))
         if resume is None:
             folder = RunFolder.create(Path(runs_dir), experiment, provenance())
@@ -110,6 +111,8 @@ def train(
         stop = stack.enter_context(_stop_on_signals(progress))
         algorithm = build_algorithm(experiment)
         stack.callback(algorithm.stop)
+        if plays_there:
+            algorithm.play_on_cluster()
         session = Session(experiment, folder, algorithm, progress, evaluator=evaluator)
         if start:
             progress.say(f"continuing {folder.path} from iteration {start[1]['iteration']}")

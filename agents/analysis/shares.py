@@ -16,7 +16,7 @@ from agents.search.territory import new_territory, survey
 from agents.tuning.positions import LINEAR, features_of
 from agents.tuning.positions import UNIT as WHOLE
 from agents.tuning.self_play import Viewer
-from envs.battlesnake.state import State
+from envs.battlesnake.state import ALIVE, State
 
 _LEAST = 0.5
 HAND, LEARNED = "by hand", "learned"
@@ -133,7 +133,8 @@ def _by_hand(state: State, me: int, weights: Weights) -> list[Share]:
 
 def _learned(state: State, me: int, weights: Weights, learned: LearnedEvaluation) -> list[Share]:
     features, _ = Viewer(state, weights)(state, me)
-    together = int(state.arrays.length[0, :2].sum())
+    a = state.arrays
+    together = int(a.length[0, a.cause[0] == ALIVE].sum())
     phase = next(one for one in learned.phases if one.up_to is None or together <= one.up_to)
     mine, theirs, pair = np.split(features, [len(OWN), 2 * len(OWN)])
     group_of = {name: group for group, names in _GROUPS.items() for name in names}

@@ -10,15 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.search.fill_words import beside, bits_in
+from agents.search.fill_words import bits_in
 from agents.search.players import head_distance
-from agents.search.territory import NO_FOOD, Territory
+from agents.search.territory import NO_FOOD, REACHED_AFTER, Territory
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, State, head_cell, tail_cell
 
-REACHED_AFTER = (1, 2, 4, 8, 14)
-"""The moves after which the cells that a snake has reached are counted."""
 OWN = (
     *(f"reached_{moves}" for moves in REACHED_AFTER),  # cells that it reaches first within so many moves
     "area",  # cells that it reaches first
@@ -59,14 +57,13 @@ LARGEST = 512
 
 _NUM_OWN, _FAR, _MOST_OWNED, _MOST_FOOD, _CLOSE = len(OWN), 20, 6, 20, 6
 _FULL = 100
-_1 = np.uint64(1)
+_1, _63 = np.uint64(1), np.uint64(63)
 
 
 class Geometry(NamedTuple):
     """What the features need to know of a board of C padded cells."""
 
     edges: np.ndarray  # uint64 (2,): the cells at an edge, as bits of the two words
-    inner: np.ndarray  # uint64 (2,): all cells but the leftmost column
     at_edge: np.ndarray  # int64 (C,): edges that the cell touches
     off_edge: np.ndarray  # int64 (C,): moves to the nearest edge of each axis, added
 
@@ -77,66 +74,69 @@ def geometry(state: State, territory: Territory) -> Geometry:
     across, along = np.minimum(x - 1, state.width - x), np.minimum(y - 1, state.height - y)
     at_edge = (across == 0).astype(np.int64) + (along == 0)
     edges = np.bitwise_or.reduce(territory.word[(at_edge > 0) & (across >= 0) & (along >= 0)], axis=0)
-    return Geometry(edges, territory.columns[0].copy(), at_edge, np.maximum(0, across) + np.maximum(0, along))
+    return Geometry(edges, at_edge, np.maximum(0, across) + np.maximum(0, along))
 
 
 @kernel
 def write_features(s: Boards, r: Rules, f: Territory, g: Geometry, x: np.ndarray, me: int) -> None:
-    """Write the features of board 0, a duel that `fill_words` has filled with its stages noted, into `x`, int64 (F,).
+    """Write the features of board 0, a duel that `fill_words` has filled with its stages noted, into `x`, integers (F,).
 
     The order is: those of `OWN` for `me`, those of `OWN` for the other, those of `SHARED`.
     """
     mine = 0 if f.order[0] == me else 1
     other = f.order[1 - mine]
-    food0, food1 = f.food_words[0], f.food_words[1]
-    _write_own(s, r, f, g, x, me, other, mine, food0, food1)
-    _write_own(s, r, f, g, x[_NUM_OWN:], other, me, 1 - mine, food0, food1)
-    _write_shared(s, r, x[2 * _NUM_OWN :], me, other, bits_in(food0) + bits_in(food1))
+    tail, others = tail_cell(s, 0, me), tail_cell(s, 0, other)
+    t, u, v, w = f.word[tail, 0], f.word[tail, 1], f.word[others, 0], f.word[others, 1]
+    a, b, c, d = f.words[me, 0], f.words[me, 1], f.words[other, 0], f.words[other, 1]
+    around_a, around_b, my_pairs = _surroundings(r, f, a, b)
+    around_c, around_d, their_pairs = _surroundings(r, f, c, d)
+    _write_own(s, f, g, x, me, mine, a, b, my_pairs, bits_in(a & around_c) + bits_in(b & around_d))
+    x[15], x[16] = (a & t | b & u) != 0, (a & v | b & w) != 0
+    y = x[_NUM_OWN:]
+    _write_own(s, f, g, y, other, 1 - mine, c, d, their_pairs, bits_in(c & around_a) + bits_in(d & around_b))
+    y[15], y[16] = (c & v | d & w) != 0, (c & t | d & u) != 0
+    _write_shared(s, r, x[2 * _NUM_OWN :], me, other, bits_in(f.food_words[0]) + bits_in(f.food_words[1]))
 
 
 @kernel
 def _write_own(
     s: Boards,
-    r: Rules,
     f: Territory,
     g: Geometry,
     x: np.ndarray,
     i: int,
-    j: int,
     column: int,
-    food0: np.uint64,
-    food1: np.uint64,
+    a: np.uint64,
+    b: np.uint64,
+    pairs: int,
+    contact: int,
 ) -> None:
-    """The features of snake `i` against `j`; `column` is its place among the stages."""
-    last, area, length, health = f.num_stages[0] - 1, f.area[i], s.length[0, i], s.health[0, i]
+    """The features of snake `i`, whose region is `a` and `b`, but for the tails; `column` is its place among the stages."""
+    area, length, health, head = f.area[i], np.int64(s.length[0, i]), np.int64(s.health[0, i]), head_cell(s, 0, i)
+    distance, lacking = f.food_distance[i], np.uint64(_FULL - health)
     for n in range(5):
-        stage = min(REACHED_AFTER[n] - 1, last)
-        x[n] = bits_in(f.stages[stage, column, 0]) + bits_in(f.stages[stage, column, 1])
-    distance, lacking = f.food_distance[i], _FULL - health
-    x[5], x[6], x[7], x[8] = area, length, health, lacking * lacking // 100
+        x[n] = f.reached[n, column]
+    x[5], x[6], x[7], x[8] = area, length, health, np.int64(lacking * lacking // np.uint64(100))
     x[9], x[10], x[11] = max(0, _FAR - distance), distance == NO_FOOD, distance > health
-    a, b, c, d = f.words[i, 0], f.words[i, 1], f.words[j, 0], f.words[j, 1]
-    x[12] = min(_MOST_OWNED, bits_in(a & food0) + bits_in(b & food1))
-    x[13], x[14] = max(0, length - area), length > x[4]
-    own, others = tail_cell(s, 0, i), tail_cell(s, 0, j)
-    x[15] = (a & f.word[own, 0] | b & f.word[own, 1]) != 0
-    x[16] = (a & f.word[others, 0] | b & f.word[others, 1]) != 0
+    x[12] = min(_MOST_OWNED, bits_in(a & f.food_words[0]) + bits_in(b & f.food_words[1]))
+    x[13], x[14] = max(0, length - area), length > f.reached[4, column]
     x[17] = area - bits_in(a & f.start_words[0]) - bits_in(b & f.start_words[1])
     x[18] = bits_in(a & g.edges[0]) + bits_in(b & g.edges[1])
-    x[19] = _pairs(r, g, a, b)
-    c, d = beside(r, f, c, d)
-    x[20] = bits_in(a & c) + bits_in(b & d)
-    head = head_cell(s, 0, i)
+    x[19], x[20] = pairs, contact
     x[21], x[22] = g.at_edge[head], g.off_edge[head]
 
 
 @kernel
-def _pairs(r: Rules, g: Geometry, a: np.uint64, b: np.uint64) -> int:
-    """How many pairs of cells of a region are neighbours."""
+def _surroundings(r: Rules, f: Territory, a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64, int]:
+    """The cells beside a region, as `fill_words.beside` has them, and how many pairs of its own cells are neighbours."""
     width = np.uint64(r.width)
-    right0, right1 = a << _1 & g.inner[0], (b << _1 | a >> np.uint64(63)) & g.inner[1]
-    above0, above1 = a << width, b << width | a >> (np.uint64(64) - width)
-    return bits_in(a & right0) + bits_in(b & right1) + bits_in(a & above0) + bits_in(b & above1)
+    back = np.uint64(64) - width
+    right0, right1 = a << _1 & f.columns[0, 0], (b << _1 | a >> _63) & f.columns[0, 1]
+    above0, above1 = a << width, b << width | a >> back
+    low = right0 | ((a >> _1 | b << _63) & f.columns[1, 0]) | above0 | (a >> width | b << back)
+    high = right1 | (b >> _1 & f.columns[1, 1]) | above1 | b >> width
+    pairs = bits_in(a & right0) + bits_in(b & right1) + bits_in(a & above0) + bits_in(b & above1)
+    return low, high, pairs
 
 
 @kernel

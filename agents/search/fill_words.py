@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents.search.territory import NO_FOOD, Territory, serve_longest_first
+from agents.search.territory import NO_FOOD, REACHED_AFTER, Territory, serve_longest_first
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, body_cell, head_cell, is_alive
@@ -65,8 +65,9 @@ def _spread_two(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.u
     i, j = f.order[0], f.order[1]
     a0, a1, b0, b1 = f.words[i, 0], f.words[i, 1], f.words[j, 0], f.words[j, 1]
     eaten_a, eaten_b = NO_FOOD, NO_FOOD
-    k, is_noted = 0, f.stages.shape[0] > 0
-    if is_noted:
+    stage, due = 0, 0
+    if f.reached.shape[0] > 0:
+        due = REACHED_AFTER[0]
         f.start_words[0], f.start_words[1] = open0, open1
         f.food_words[0], f.food_words[1] = food0, food1
     for k in range(1, f.steps[0] + 1):
@@ -87,14 +88,16 @@ def _spread_two(s: Boards, r: Rules, f: Territory, open0: np.uint64, open1: np.u
         open0, open1 = open0 & ~new0, open1 & ~new1
         if new0 & food0 | new1 & food1:
             eaten_b = min(eaten_b, k)
-        if is_noted:
-            f.stages[k - 1, 0, 0], f.stages[k - 1, 0, 1] = a0, a1
-            f.stages[k - 1, 1, 0], f.stages[k - 1, 1, 1] = b0, b1
+        if k == due:
+            f.reached[stage, 0], f.reached[stage, 1] = bits_in(a0) + bits_in(a1), bits_in(b0) + bits_in(b1)
+            stage += 1
+            due = REACHED_AFTER[stage] if stage < len(REACHED_AFTER) else 0
         if (changed | new0 | new1) == 0 and (k > 3 or r.constrictor):
             break
     f.words[i, 0], f.words[i, 1], f.words[j, 0], f.words[j, 1] = a0, a1, b0, b1
     f.food_distance[i], f.food_distance[j] = eaten_a, eaten_b
-    f.num_stages[0] = k
+    for n in range(stage, f.reached.shape[0]):
+        f.reached[n, 0], f.reached[n, 1] = bits_in(a0) + bits_in(a1), bits_in(b0) + bits_in(b1)
 
 
 @kernel

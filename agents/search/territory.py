@@ -16,6 +16,8 @@ from envs.battlesnake.state import FULL_HEALTH, Boards, State, is_alive
 _ROWS = 32 + 2
 _WORD_BITS = 64
 NO_FOOD = 1000
+REACHED_AFTER = (1, 2, 4, 8, 14)
+"""The moves after which a learned evaluation counts the cells that a snake has reached."""
 
 
 class Territory(NamedTuple):
@@ -35,10 +37,9 @@ class Territory(NamedTuple):
     enterable_words: np.ndarray  # uint64 (2,)
     clean_words: np.ndarray  # uint64 (2,)
     words: np.ndarray  # uint64 (S, 2): the regions
-    stages: np.ndarray  # uint64 (K, 2, 2): both regions of a duel after each move, in the order of `order`; K is 0 if not noted
-    start_words: np.ndarray  # uint64 (2,): the cells that no body covered before the last fill of a duel; noted with the stages
+    reached: np.ndarray  # int64 (K, 2): cells of a duel's regions after `REACHED_AFTER`, by `order`; K is 0 if not noted
+    start_words: np.ndarray  # uint64 (2,): the cells that no body covered before the last fill of a duel; noted likewise
     food_words: np.ndarray  # uint64 (2,): the food before that fill; likewise
-    num_stages: np.ndarray  # int64 (1,): how many moves the last fill of a duel took
     order: np.ndarray  # int64 (S,): the living snakes in the order in which they are served
     area: np.ndarray  # int64 (S,): cells reached first, the head's included
     clean_area: np.ndarray  # int64 (S,): those without a harmful hazard
@@ -49,7 +50,7 @@ class Territory(NamedTuple):
 def new_territory(state: State, *, steps: int = 24, with_stages: bool = False) -> Territory:
     """Allocate the arrays for boards of this state's shape; a fill goes at most `steps` moves far.
 
-    `with_stages` has `fill_words` note the regions of a duel after each move.
+    `with_stages` has `fill_words` note how a duel's regions grow, which a learned evaluation needs.
     """
     snakes, cells = state.num_snakes, state.arrays.occupied.shape[1]
     rows, columns = np.divmod(np.arange(cells), state.width + 2)
@@ -69,10 +70,9 @@ def new_territory(state: State, *, steps: int = 24, with_stages: bool = False) -
         enterable_words=np.zeros(2, np.uint64),
         clean_words=np.zeros(2, np.uint64),
         words=np.zeros((snakes, 2), np.uint64),
-        stages=np.zeros((steps if with_stages else 0, 2, 2), np.uint64),
+        reached=np.zeros((len(REACHED_AFTER) if with_stages else 0, 2), np.int64),
         start_words=np.zeros(2, np.uint64),
         food_words=np.zeros(2, np.uint64),
-        num_stages=np.zeros(1, np.int64),
         order=np.zeros(snakes, np.int64),
         area=np.zeros(snakes, np.int64),
         clean_area=np.zeros(snakes, np.int64),

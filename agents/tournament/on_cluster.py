@@ -1,7 +1,7 @@
-"""Plays games as tasks of a Ray cluster, which take a fixture and return a game. Only this file of `agents` knows Ray.
+"""Plays games as tasks of a Ray cluster, which take a fixture and return a game.
 
-Every machine of the cluster must have procsnake, and the players' bundles and files of rules at the same paths. `ray.init` must
-have been called before.
+Of `agents`, only this file and `agents.tuning.on_cluster` know Ray. Every machine of the cluster must have procsnake, and the
+players' bundles and files of rules at the same paths. `ray.init` must have been called before.
 """
 
 from __future__ import annotations

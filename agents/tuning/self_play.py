@@ -10,7 +10,7 @@ import io
 import json
 import signal
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -41,6 +41,10 @@ SETTINGS = "self-play.json"
 GAMES_PER_BLOCK = 8
 _TABLE_BITS, _MAX_BYTES = 12, 1 << 20
 _COLUMNS = ("features", "hand", "search", "result", "turns_left", "game")
+
+
+PlayBlocks = Callable[["SelfPlay", Sequence[int]], Iterator[tuple[int, bytes]]]
+"""A function that plays blocks, given their numbers, and yields the number and the file of each as it ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,12 +170,19 @@ def collect(
 
 
 def play_games(
-    settings: SelfPlay, folder: Path, games: int, *, jobs: int = 1, on_block: Callable[[int, int], None] | None = None
+    settings: SelfPlay,
+    folder: Path,
+    games: int,
+    *,
+    jobs: int = 1,
+    play_blocks: PlayBlocks | None = None,
+    on_block: Callable[[int, int], None] | None = None,
 ) -> None:
     """Play at least `games` games, those left out whose blocks lie in `folder` already.
 
-    A block is written as it ends, so that the same call goes on after an interruption. `on_block` is called with the number of
-    blocks that lie there, and the number that is asked for. Raises `ConfigError` if the folder has games of other settings.
+    `jobs` processes of this machine play, or else whoever plays for `play_blocks`. A block is written as it ends, so that the
+    same call goes on after an interruption. `on_block` is called with the number of blocks that lie there, and the number that
+    is asked for. Raises `ConfigError` if the folder has games of other settings, and whatever `play_blocks` raises.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _claim(folder, settings)
@@ -179,7 +190,11 @@ def play_games(
     missing = [block for block, path in enumerate(paths) if not path.exists()]
     tell = on_block or (lambda done, asked: None)
     tell(len(paths) - len(missing), len(paths))
-    if jobs == 1:
+    if play_blocks:
+        for place, (block, content) in enumerate(play_blocks(settings, missing), 1):
+            write_whole(paths[block], content)
+            tell(len(paths) - len(missing) + place, len(paths))
+    elif jobs == 1:
         for place, block in enumerate(missing, 1):
             _play_and_keep(settings, block, paths[block])
             tell(len(paths) - len(missing) + place, len(paths))
@@ -214,9 +229,14 @@ def _claim(folder: Path, settings: SelfPlay) -> None:
 
 
 def _play_and_keep(settings: SelfPlay, block: int, path: Path) -> None:
+    write_whole(path, block_file(settings, block))
+
+
+def block_file(settings: SelfPlay, block: int) -> bytes:
+    """Play a block, and return the file that holds it."""
     (views, turns), content = play_block(settings, block), io.BytesIO()
     np.savez_compressed(content, turns=turns, **{name: getattr(views, name) for name in _COLUMNS})
-    write_whole(path, content.getvalue())
+    return content.getvalue()
 
 
 def read_games(folder: Path, games: int) -> Views:

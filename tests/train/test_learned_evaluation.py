@@ -10,8 +10,9 @@ import agents
 import train.learned_evaluation as module
 from agents.registry import EVALUATION
 from agents.search.features import NUM_FEATURES, OWN
-from agents.search.learned import LearnedEvaluation, Phase
+from agents.search.learned import LearnedEvaluation, LearnedEvaluationError, Phase
 from agents.tuning.learning import Learned
+from agents.tuning.self_play import SelfPlay
 from envs.common.errors import ConfigError
 from train.config import Experiment
 from train.run import check, train
@@ -134,6 +135,26 @@ def test_a_better_evaluation_is_accepted_and_plays_the_next_generation(tmp_path,
     card = LearnedEvaluation.read(better.bundle).training
     assert (card["generation"], card["accepted"]) == (1, True)
     assert agents.make("alphabeta", evaluation=better.bundle).learned is not None
+
+
+def test_a_run_that_goes_on_on_a_cluster_comes_to_what_one_machine_does(one_ray, tmp_path, monkeypatch):
+    alone = train(small(), runs_dir=tmp_path / "alone")
+    begun = train(small(), runs_dir=tmp_path / "together", on_iteration=lambda row: True)
+    # From here on this process can play no game itself.
+    monkeypatch.setattr("agents.tuning.self_play.play_block", None)
+    monkeypatch.setattr("agents.tournament.workers.play_game", None)
+    together = train(resume=begun.path, cluster="auto")
+    assert together.finished
+    assert curve(together.path) == curve(alone.path)
+    assert weights_of(together.bundle) == weights_of(alone.bundle)
+
+
+def test_a_cluster_that_can_not_play_says_why(one_ray):
+    from agents.tuning.on_cluster import blocks_on_cluster
+
+    games = SelfPlay(player="alphabeta?evaluation=nowhere.json", nodes=20, width=7, height=7)
+    with pytest.raises(LearnedEvaluationError, match=r"nowhere\.json can't be read"):
+        list(blocks_on_cluster(games, [0, 1]))
 
 
 @pytest.mark.parametrize(
