@@ -23,6 +23,7 @@ from ray.rllib.utils.actor_manager import FaultAwareApply, FaultTolerantActorMan
 from ray.rllib.utils.metrics import LEARNER_RESULTS, SYNCH_WORKER_WEIGHTS_TIMER, TIMERS
 
 from train.algorithm_settings import APEXSettings
+from train.cluster.live import spread
 from train.dqn import DQN, DQNConfig
 from train.rllib.batched_algorithm import LEARNER_SECONDS
 from train.rllib.modules import QModule
@@ -184,17 +185,15 @@ class APEX(DQN):
 
     def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
         super().setup(config)
-        # On the machines that learn, if the cluster has such: every batch goes from here to the learner.
-        near = self.config.custom_resources_per_learner
         # Untyped, because Ray's type of an actor says that it may also be the class itself.
-        shard_class: Any = ray.remote(ReplayShard).options(num_cpus=0, max_restarts=-1, resources=near)
+        shard_class: Any = ray.remote(ReplayShard).options(num_cpus=0, max_restarts=-1, **spread())
         self._shard_actors: list[ActorHandle] = [
             shard_class.remote(self.config, k) for k in range(self.config.settings.num_replay_shards)
         ]
         self.shards = FaultTolerantActorManager(self._shard_actors, max_remote_requests_in_flight_per_actor=_REQUESTS_IN_FLIGHT)
         # By reference: hundreds of them would take longer to pack, for every rollout, than to play it.
         self._shards_reference = ray.put(self._shard_actors)
-        self._weights = WeightServers(near)
+        self._weights = WeightServers(self.config.custom_resources_per_learner)
         self._rng = np.random.default_rng(self.config.seed)
         self._masses: dict[int, float] = {}
         self._lives: dict[int, str] = {}
