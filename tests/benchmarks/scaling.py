@@ -15,7 +15,7 @@ import math
 import pickle
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -44,7 +44,7 @@ RUNNERS_A_MACHINE = 72
 """The processors of ml.c5.18xlarge."""
 PROCESSES = 8
 MOST_OF_TRUE_SIZE = 10
-"""Machines whose fragments this one has the memory for. Those of more are empty, which by reference the main process can't see."""
+"""Machines whose fragments this one has the memory for. Those of more are empty, which the main process can't see."""
 WEIGHT_BYTES = 1_600_000
 
 
@@ -314,11 +314,11 @@ def _a_small_fragment() -> tuple[Any, Any, int]:
     return sleeping_machines.Packed(fragment), sleeping_machines.Packed(runner.get_metrics()), fragment.agent_steps()
 
 
-def run_machines(quick: bool) -> dict[str, Any]:
+def run_machines(quick: bool, counts: Sequence[int]) -> dict[str, Any]:
     """The table of `machines`."""
     found: dict[str, Any] = {}
     print("machines  env runners                       way  fragments/s  main process: CPU-ms per fragment  so at most/s")
-    for machines in (1,) if quick else (1, 3, 10, 30, 100):
+    for machines in counts[:1] if quick else counts:
         with running_ray(1):
             simulation = Simulation(machines, seconds=1.0)
             ways: dict[str, Callable[[], int]] = {
@@ -349,17 +349,16 @@ def _pace(iterate: Callable[[], int], *, seconds: float) -> dict[str, float]:
     return {"fragments_a_second": fragments / wall, "cpu_a_fragment": (time.process_time() - cpu) / fragments}
 
 
-RUNS = {"workers": run_workers, "plan": run_plan, "machines": run_machines}
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="?", choices=list(RUNS), default="plan")
+    parser.add_argument("what", nargs="?", choices=["workers", "plan", "machines"], default="plan")
     parser.add_argument("--quick", action="store_true", help="shorter runs")
+    parser.add_argument("--machines", type=int, nargs="+", default=[1, 3, 10, 30, 100], help="for machines: how many")
     parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
     options = parser.parse_args()
-    found = RUNS[options.what](options.quick)
+    runs = {"workers": run_workers, "plan": run_plan, "machines": partial(run_machines, counts=options.machines)}
+    found = runs[options.what](options.quick)
     if options.json:
         print(json.dumps({"machine": machine(), options.what: found}))
 
