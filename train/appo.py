@@ -9,6 +9,7 @@ process doesn't see it unless it learns.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -28,7 +29,7 @@ from ray.rllib.utils.metrics import (
 
 from train.algorithm_settings import APPOSettings
 from train.config import Experiment
-from train.ppo import FRACTION_DONE, PPO, PPOConfig
+from train.ppo import FRACTION_DONE, PPO, PPOConfig, PPOLearner
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS
 from train.rllib.fragment_flow import PLAY, FragmentFlow, Played, by_learner
 from train.rllib.modules import NetworkModule
@@ -70,6 +71,19 @@ class APPOConfig(PPOConfig):
 
     def runner_and_module(self) -> tuple[type[APPORunner], type[NetworkModule]]:
         return APPORunner, NetworkModule
+
+    def get_default_learner_class(self) -> type[APPOLearner]:
+        return APPOLearner
+
+
+class APPOLearner(PPOLearner):
+    """PPO's learner. Advantages come standardised, because only before they are weighted does their mean mean anything."""
+
+    config: APPOConfig
+
+    def build(self) -> None:
+        super().build()
+        self._loss_settings = dataclasses.replace(self.config.settings, norm_adv=False)
 
 
 class APPO(PPO):

@@ -132,6 +132,7 @@ class PPOLearner(TorchLearner):
         self._kl_coefs: dict[str, float] = {}
         self._last_kl: dict[str, torch.Tensor] = {}
         self._spare: list[Any] = []
+        self._loss_settings = self.config.settings
         super().build()
 
     def configure_optimizers_for_module(self, module_id: str, config: AlgorithmConfig | None = None) -> None:
@@ -220,7 +221,7 @@ class PPOLearner(TorchLearner):
     ) -> torch.Tensor:
         settings, kl_coef = self.config.settings, self._kl_coef(module_id)
         logits, values = fwd_out[Columns.ACTION_DIST_INPUTS], fwd_out[Columns.VF_PREDS]
-        loss, parts = ppo_loss(logits, values, batch, settings, ent_coef=self._ent_coef, kl_coef=kl_coef)
+        loss, parts = ppo_loss(logits, values, batch, self._loss_settings, ent_coef=self._ent_coef, kl_coef=kl_coef)
         self._approx_kl = parts["approx_kl"]
         parts[LEARNER_RESULTS_CURR_ENTROPY_COEFF_KEY] = self._ent_coef
         if settings.kl_coef:

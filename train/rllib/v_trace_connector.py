@@ -53,6 +53,8 @@ class TrajectoriesToBatch(ConnectorV2):
         taken = log_probabilities.gather(1, columns[Columns.ACTIONS].long()[:, None]).squeeze(1)
         ratios = (taken - columns[Columns.ACTION_LOGP]).exp().cpu().numpy()
         targets, advantages = self._v_trace(module, own, values.cpu().numpy(), ratios)
+        if self._settings.norm_adv:
+            advantages = standardised(advantages, np.minimum(ratios, self._settings.rho_clip))
         columns |= {
             Columns.ACTION_LOGP: taken,
             Columns.VF_PREDS: values,
@@ -102,3 +104,16 @@ class TrajectoriesToBatch(ConnectorV2):
         if not len(observations):
             return np.empty(0, np.float32)
         return module.rollout(joined([observations]).to(device_of(module)))[1].cpu().numpy()
+
+
+def standardised(advantages: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return V-trace's advantages (n,), which contain the clipped ratios `weights` (n,), with mean 0 and deviation 1.
+
+    Both are those of the advantages before they were weighted, and the weight stays. Otherwise what the policy would hardly do
+    any more, and so counts for nothing, would get the negative mean as its advantage, and a ratio that can grow without limit.
+    """
+    own = advantages / np.maximum(weights, 1e-8)
+    mean = np.average(own, weights=weights)
+    deviation = np.sqrt(np.average((own - mean) ** 2, weights=weights))
+    standard: np.ndarray = (weights * (own - mean) / (deviation + 1e-8)).astype(np.float32)
+    return standard

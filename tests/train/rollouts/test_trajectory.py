@@ -6,7 +6,7 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from tests.train.experiments import toy_appo
 from train.appo import APPOConfig, APPORunner
-from train.rllib.v_trace_connector import TrajectoriesToBatch
+from train.rllib.v_trace_connector import TrajectoriesToBatch, standardised
 from train.rollouts.batch_runner import BatchEnvRunner
 
 
@@ -26,7 +26,7 @@ def number_of(observations):
 
 def test_with_the_policy_that_played_a_batch_is_the_one_that_ppo_would_learn_from(one_ray):
     """Cut, ended and waiting rows, over two fragments, whose rows must not be taken for each other."""
-    config, runner = runner_of("corridor", options={"num_games": 8, "max_turns": 3}, gamma=0.9)
+    config, runner = runner_of("corridor", options={"num_games": 8, "max_turns": 3}, gamma=0.9, norm_adv=False)
     same = BatchEnvRunner(config=config, worker_index=0)
     same.module.load_state_dict(runner.module.state_dict())
     trajectories, fragments = [], []
@@ -57,6 +57,18 @@ def test_learners_get_whole_rows_and_together_everything(one_ray):
         np.testing.assert_array_equal(number_of(part.final_observations), shown[part.final_entries] + 1)
     expected = dict(zip(*judged(config, runner, [whole]), strict=True))
     assert expected == pytest.approx(dict(zip(*judged(config, runner, parts), strict=True)), abs=1e-5)
+
+
+def test_standardised_advantages_keep_their_weights():
+    """What counts for nothing goes on counting for nothing; where everything counts, it is the usual standardisation."""
+    own, weights = np.array([3.0, 5.0, 7.0, 1000.0]), np.array([1.0, 1.0, 1.0, 0.0])
+    deviation = np.std([3.0, 5.0, 7.0])
+    np.testing.assert_allclose(standardised(own * weights, weights), [-2 / deviation, 0.0, 2 / deviation, 0.0], rtol=1e-5)
+    # A half weight: the mean is (3 + 5 + 0.5 · 10) / 2.5.
+    own, weights = np.array([3.0, 5.0, 10.0]), np.array([1.0, 1.0, 0.5])
+    found = standardised(own * weights, weights)
+    spread = np.sqrt((1.0 * 2.2**2 + 1.0 * 0.2**2 + 0.5 * 4.8**2) / 2.5)
+    np.testing.assert_allclose(found, [-2.2 / spread, -0.2 / spread, 0.5 * 4.8 / spread], rtol=1e-5)
 
 
 def test_a_stretch_of_time_is_refused(one_ray):
