@@ -127,6 +127,38 @@ class PPOSettings(AlgorithmSettings):
         for name in ("clip_coef", "vf_coef", "max_grad_norm", "target_kl", "kl_coef", "kl_target"):
             require(self, self.algorithm, name, 0.0)
 
+    def fragments_per_update(self, num_env_runners: int) -> int:
+        """Return how many fragments each update learns from. Without env runners the main process plays."""
+        return max(1, num_env_runners)
+
+
+@registered("appo", trainer="train.appo:APPOConfig")
+@dataclass(frozen=True, kw_only=True)
+class APPOSettings(PPOSettings):
+    """Asynchronous PPO: env runners play on while the learner learns, and V-trace corrects for their older weights."""
+
+    max_lag: int = 8
+    """About how many updates, at most, lie between the weights that played a fragment and those that learn from it. Env runners
+    wait if there would be more."""
+    fragments_per_batch: int | None = None
+    """Fragments in a batch. With None, so many that every env runner can have two requests: 2 · num_env_runners / max_lag."""
+    rho_clip: float = 1.0
+    """Largest ratio of new to old probability by which a decision counts (the paper's ρ̄)."""
+    c_clip: float = 1.0
+    """Largest ratio by which what comes after a decision counts for it (the paper's c̄)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, self.algorithm, "max_lag", 1)
+        require(self, self.algorithm, "fragments_per_batch", 1)
+        require(self, self.algorithm, "rho_clip", 0.0)
+        require(self, self.algorithm, "c_clip", 0.0)
+        if self.lstm_units:
+            raise ConfigError(f"{self.algorithm} knows no memory (lstm_units is {self.lstm_units}); ppo does: algorithm=ppo")
+
+    def fragments_per_update(self, num_env_runners: int) -> int:
+        return self.fragments_per_batch or max(1, -(-2 * num_env_runners // self.max_lag))
+
 
 @dataclass(frozen=True, kw_only=True)
 class QSettings(AlgorithmSettings):

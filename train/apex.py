@@ -17,16 +17,17 @@ import torch
 from ray.actor import ActorHandle
 from ray.exceptions import RayError
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
-from ray.rllib.env.env_runner_state_server import EnvRunnerStateServer
 from ray.rllib.utils.actor_manager import FaultAwareApply, FaultTolerantActorManager
-from ray.rllib.utils.metrics import LEARNER_RESULTS, SYNCH_WORKER_WEIGHTS_TIMER, TIMERS, WEIGHTS_SEQ_NO
+from ray.rllib.utils.metrics import LEARNER_RESULTS, SYNCH_WORKER_WEIGHTS_TIMER, TIMERS
 
 from train.algorithm_settings import APEXSettings
+from train.cluster.live import spread
 from train.dqn import DQN, DQNConfig
 from train.rllib.batched_algorithm import LEARNER_SECONDS
 from train.rllib.modules import QModule
+from train.rllib.weight_servers import WeightServers, WeightSource
 from train.rollouts.n_step import GOES_ON, TERMINATED, TRUNCATED, later, n_step_returns
 from train.rollouts.q_runner import QRunner
 from train.rollouts.replay_buffer import CELLS, STAMPS, ReplayBuffer, Rollout
@@ -53,15 +54,9 @@ class APEXRunner(QRunner):
         self._tail: dict[str, np.ndarray] | None = None
         self._pushed: list[Any] = []
 
-    def play_and_push(self, shards: list[Any], server: Any) -> Any:
+    def play_and_push(self, shards: list[Any], source: WeightSource) -> Any:
         """Play one rollout with the newest weights, and send it to this runner's shard. Returns the metrics."""
-        try:
-            state = ray.get(server.pull_if_newer.remote(self._weights_seq_no))
-            if state is not None:
-                self.set_state(state)
-        except RayError:
-            # The server is being restarted; the next rollout asks again.
-            pass
+        self.take_newest_weights(source)
         (rollout,) = self.sample()
         self._pushed.append(shards[rollout.worker % len(shards)].add.remote(rollout))
         # A shard that falls behind slows its runners down, before rollouts fill the memory of the machine.
@@ -190,18 +185,15 @@ class APEX(DQN):
 
     def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
         super().setup(config)
-        # On the machines that learn, if the cluster has such: every batch goes from here to the learner.
-        near = self.config.custom_resources_per_learner
         # Untyped, because Ray's type of an actor says that it may also be the class itself.
-        shard_class: Any = ray.remote(ReplayShard).options(num_cpus=0, max_restarts=-1, resources=near)
+        shard_class: Any = ray.remote(ReplayShard).options(num_cpus=0, max_restarts=-1, **spread())
         self._shard_actors: list[ActorHandle] = [
             shard_class.remote(self.config, k) for k in range(self.config.settings.num_replay_shards)
         ]
         self.shards = FaultTolerantActorManager(self._shard_actors, max_remote_requests_in_flight_per_actor=_REQUESTS_IN_FLIGHT)
-        server_class: Any = ray.remote(EnvRunnerStateServer).options(
-            num_cpus=0, max_restarts=-1, max_concurrency=16, resources=near
-        )
-        self._server: ActorHandle = server_class.remote()
+        # By reference: hundreds of them would take longer to pack, for every rollout, than to play it.
+        self._shards_reference = ray.put(self._shard_actors)
+        self._weights = WeightServers(self.config.custom_resources_per_learner)
         self._rng = np.random.default_rng(self.config.seed)
         self._masses: dict[int, float] = {}
         self._lives: dict[int, str] = {}
@@ -214,7 +206,7 @@ class APEX(DQN):
         self._restore_shards()
         self._fetch_played()
         if self._owed() < self._most_owed():
-            arguments = {"shards": self._shard_actors, "server": self._server}
+            arguments = {"shards": self._shards_reference, "source": self._weights.source}
             self.env_runner_group.foreach_env_runner_async("play_and_push", tag=_PLAY, kwargs=arguments)
         self._request_batches()
         for shard, (life, mass, batches) in self._fetch_batches():
@@ -240,8 +232,9 @@ class APEX(DQN):
         self._publish_weights()
 
     def cleanup(self) -> None:
-        for actor in (*self._shard_actors, self._server):
+        for actor in self._shard_actors:
             ray.kill(actor)
+        self._weights.stop()
         super().cleanup()
 
     def _fetch_played(self) -> None:
@@ -299,10 +292,7 @@ class APEX(DQN):
 
     def _publish_weights(self) -> None:
         with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
-            part = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
-            state = self.learner_group.get_state(components=[part], inference_only=True)[COMPONENT_LEARNER]
-            weights = {COMPONENT_RL_MODULE: ray.put(state[COMPONENT_RL_MODULE]), WEIGHTS_SEQ_NO: state[WEIGHTS_SEQ_NO]}
-            self._server.push.remote(weights)
+            self._weights.publish(self.learner_group)
 
     def _restore_shards(self) -> None:
         """Take shards that answer again back into service.

@@ -23,6 +23,7 @@ from envs.common.command_line import (
     at_least,
     kept_at,
     make_place_for,
+    positive,
     print_json,
     progress_on_stderr,
     shell_command,
@@ -110,6 +111,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     trusted = "with --resume: go on with a run that this machine didn't make, and execute the code that it brings"
     parser.add_argument("--trust", action="store_true", help=trusted)
     parser.add_argument("--cluster", metavar="ADDRESS", help="play and learn on this Ray cluster; auto: this machine's")
+    patience = "with --cluster: if it is too small, ask its autoscaler for more, and wait so long (default: don't wait)"
+    parser.add_argument("--wait", type=positive, metavar="MINUTES", help=patience)
 
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
@@ -172,13 +175,15 @@ def run_train(options: argparse.Namespace) -> int:
         raise ConfigError("--resume goes on with the run's own budget; --minutes is for a new run")
     if options.trust and not options.resume:
         raise ConfigError("--trust is for --resume; an experiment that you name is run as it is")
+    if options.wait and not options.cluster:
+        raise ConfigError("--wait is for --cluster, whose autoscaler starts more machines; this machine has what it has")
     if options.seeds and options.resume:
         raise ConfigError("--resume goes on with one run; --seeds, called again, goes on with all of its own")
     experiment = None if options.resume else Experiment.load(options.config or options.experiment, begins + overrides)
     if options.help_keys:
         return _tell_keys(experiment, options)
     more = {"trackers": options.trackers, "cluster": options.cluster, "trust": options.trust}
-    more["sizes"] = overrides if options.resume else ()
+    more |= {"sizes": overrides if options.resume else (), "wait_minutes": options.wait or 0.0}
     if options.seeds:
         return _train_seeds(experiment, options, more)
     with progress_on_stderr(options):
@@ -293,7 +298,7 @@ def train_and_tell(
 def _without_places(words: Sequence[str]) -> str:
     """A command as a policy's card notes it: without what holds on this machine only, as where its runs lie."""
     places = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    for option in ("--runs", "--cluster", "--seeds"):
+    for option in ("--runs", "--cluster", "--wait", "--seeds"):
         places.add_argument(option)
     for tracker in ("--wandb", "--mlflow"):
         places.add_argument(tracker, action="store_true")

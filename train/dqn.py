@@ -18,7 +18,6 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_SAMPLING_TIMER,
-    LEARNER_RESULTS,
     LEARNER_UPDATE_TIMER,
     SYNCH_WORKER_WEIGHTS_TIMER,
     TD_ERROR_KEY,
@@ -107,7 +106,7 @@ class DQN(BatchedAlgorithm):
                 episodes=[Fragment(columns, env_steps=len(batch[CELLS]))], timesteps={AGENT_STEPS_BEFORE: steps}
             )
         errors = [convert_to_numpy(result[DEFAULT_MODULE_ID].pop(TD_ERROR_KEY).peek()) for result in results]
-        self.metrics.aggregate(results, key=LEARNER_RESULTS)
+        self._log_learned(results)
         return np.concatenate([np.concatenate(parts) for parts in errors])
 
 

@@ -18,15 +18,15 @@ from ray.rllib.algorithms.ppo.ppo import (
     LEARNER_RESULTS_KL_KEY,
     LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY,
 )
-from ray.rllib.core import ALL_MODULES
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.learner import ENTROPY_KEY, POLICY_LOSS_KEY, VF_LOSS_KEY
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
     ENV_RUNNER_SAMPLING_TIMER,
-    LEARNER_RESULTS,
     LEARNER_UPDATE_TIMER,
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
     SYNCH_WORKER_WEIGHTS_TIMER,
@@ -37,6 +37,8 @@ from train.algorithm_settings import PPOSettings
 from train.rllib.allocator import keep_freed_memory
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
 from train.rllib.batched_config import BatchedConfig
+from train.rllib.env_runner_failures import LostExperienceError
+from train.rllib.fragment_flow import by_learner
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
 from train.rllib.threads import ThreadTuner
 from train.rollouts import work
@@ -79,15 +81,15 @@ class PPO(BatchedAlgorithm):
     def training_step(self) -> None:
         steps_before = self.agent_steps()
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
-            played = self._play_on_all()
-        if not played:
+            experience, metrics = self._play()
+        if not metrics:
             return
-        self._log_played([metrics for _, metrics in played])
+        self._log_played(metrics)
         env_steps = self.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
         began = time.perf_counter()
         with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
             results = self._update_learners(
-                episodes=[fragment for fragment, _ in played],
+                **experience,
                 timesteps={
                     NUM_ENV_STEPS_SAMPLED_LIFETIME: env_steps,
                     AGENT_STEPS_BEFORE: steps_before,
@@ -96,13 +98,27 @@ class PPO(BatchedAlgorithm):
                 num_epochs=self.config.settings.num_epochs,
             )
         self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, window=1)
-        self.metrics.aggregate(results, key=LEARNER_RESULTS)
+        self._log_learned(results)
         with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
-            self.env_runner_group.sync_weights(
-                from_worker_or_learner_group=self.learner_group,
-                policies=[name for name in results[0] if name != ALL_MODULES],
-                inference_only=False,
-            )
+            self._hand_out_weights()
+
+    def _play(self) -> tuple[dict[str, Any], list[Any]]:
+        """(What all env runners have played, as the learners' `update` takes it, and the metrics.)
+
+        Where others play and others learn, this process sees only where the fragments are.
+        """
+        learners = self.config.num_learners
+        if learners and self.env_runner_group.num_remote_workers():
+            told = self._play_on_all("play_by_reference", parts=learners)
+            return {"episodes_refs": by_learner([played for played, _ in told])}, [metrics for _, metrics in told]
+        told = self._play_on_all()
+        return {"episodes": [fragment for fragment, _ in told]}, [metrics for _, metrics in told]
+
+    def _hand_out_weights(self) -> None:
+        """Send the learner's weights to all env runners."""
+        self.env_runner_group.sync_weights(
+            from_worker_or_learner_group=self.learner_group, policies=[DEFAULT_MODULE_ID], inference_only=False
+        )
 
 
 class PPOLearner(TorchLearner):
@@ -115,6 +131,8 @@ class PPOLearner(TorchLearner):
         self._threads = ThreadTuner(self.config.settings.num_threads)
         self._kl_coefs: dict[str, float] = {}
         self._last_kl: dict[str, torch.Tensor] = {}
+        self._spare: list[Any] = []
+        self._loss_settings = self.config.settings
         super().build()
 
     def configure_optimizers_for_module(self, module_id: str, config: AlgorithmConfig | None = None) -> None:
@@ -148,6 +166,21 @@ class PPOLearner(TorchLearner):
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
         self._kl_coefs = dict(state.get("kl_coefs", {}))
+
+    def _make_batch_if_necessary(self, training_data: TrainingData) -> Any:
+        """RLlib's hook for the batch of an update. Fragments that were lost with the machine that played them aren't in it.
+
+        If all of a learner's were, it learns again from one of its last batch, because the others count on it.
+        """
+        if training_data.episodes is not None:
+            if not (training_data.episodes or self._spare):
+                raise LostExperienceError(
+                    "all fragments of a learner's first batch were lost with the machines or processes that played them; look "
+                    "at their logs, and begin anew or go on with: train --resume"
+                )
+            training_data.episodes = training_data.episodes or self._spare
+            self._spare = training_data.episodes[:1]
+        return super()._make_batch_if_necessary(training_data)
 
     def _create_iterator_if_necessary(
         self, *, training_data: Any, num_epochs: int = 1, **kwargs: Any
@@ -188,7 +221,7 @@ class PPOLearner(TorchLearner):
     ) -> torch.Tensor:
         settings, kl_coef = self.config.settings, self._kl_coef(module_id)
         logits, values = fwd_out[Columns.ACTION_DIST_INPUTS], fwd_out[Columns.VF_PREDS]
-        loss, parts = ppo_loss(logits, values, batch, settings, ent_coef=self._ent_coef, kl_coef=kl_coef)
+        loss, parts = ppo_loss(logits, values, batch, self._loss_settings, ent_coef=self._ent_coef, kl_coef=kl_coef)
         self._approx_kl = parts["approx_kl"]
         parts[LEARNER_RESULTS_CURR_ENTROPY_COEFF_KEY] = self._ent_coef
         if settings.kl_coef:

@@ -63,6 +63,7 @@ def train(
     cluster: str | None = None,
     trust: bool = False,
     sizes: Sequence[str] = (),
+    wait_minutes: float = 0.0,
 ) -> RunResult:
     """Run `experiment` in a new folder under `runs_dir`, or continue the run in folder `resume` from its newest checkpoint.
 
@@ -73,6 +74,7 @@ def train(
     * `trackers` also get the rows of the curve: "wandb" (Weights & Biases), "mlflow".
     * `cluster` is the address of a Ray cluster to use, sized by the experiment's `scale`. A learned evaluation plays there.
     * `trust` resumes a run that this machine didn't make, and executes the code that it brings (`train.runs.resuming`).
+    * `wait_minutes` is how long a cluster that is too small may take to start more machines.
     * `sizes` resumes with another number of processes, by overrides as "num_env_runners=4" (`train.runs.resizing`).
 
     Raises `RunError` for folders that can't be used, `ConfigError` and `UnknownNameError` for an experiment that can't be run,
@@ -102,7 +104,7 @@ def train(
         if experiment.uses_ray or plays_there:
             stack.enter_context(running_ray(num_processes(experiment), cluster))
         if cluster and experiment.uses_ray:
-            experiment = fit(sized(experiment))
+            experiment = fit(sized(experiment), wait_minutes=wait_minutes, say=progress.say)
         if resume is None:
             folder = RunFolder.create(Path(runs_dir), experiment, provenance())
             stack.enter_context(locked(folder.path))

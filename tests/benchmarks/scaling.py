@@ -1,8 +1,10 @@
-"""How training scales: `python -m tests.benchmarks.scaling [workers|plan] [--quick] [--json]`.
+"""How training scales: `python -m tests.benchmarks.scaling [workers|plan|machines] [--quick] [--json]`.
 
 `workers`: decisions played and steps of the optimiser a second against the number of env runners, on this machine. `plan`: what
 a decision costs each stage on the way from playing to learning, measured in one process on one thread, and what follows for 10
 to 1000 env runners: which stage is full first. Networks and settings are those of battlesnake-ppo and battlesnake-apex.
+`machines`: what the main process does with the fragments of 1 to 100 machines, whose env runners sleep instead of playing
+(`tests.benchmarks.sleeping_machines`): with PPO as it was before fragments went by reference, with PPO now, and with APPO.
 """
 
 from __future__ import annotations
@@ -13,22 +15,37 @@ import math
 import pickle
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
+import ray
 import torch
+from ray.rllib.utils.actor_manager import FaultTolerantActorManager
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
+from tests.benchmarks import sleeping_machines
 from tests.benchmarks.measure import machine
+from train.algorithm_settings import APPOSettings
 from train.algorithms import build_algorithm
 from train.cluster.speeds import Constants, fullest, stages
 from train.config import Experiment
+from train.ppo import PPOConfig
+from train.rllib.fragment_flow import PLAY, FragmentFlow
 from train.rllib.ray_runtime import num_processes, running_ray
+from train.rollouts.batch_runner import BatchEnvRunner
 from train.rollouts.replay_buffer import ReplayBuffer
 
 WORKERS = (10, 30, 100, 300, 1000)
+RUNNERS_A_MACHINE = 72
+"""The processors of ml.c5.18xlarge."""
+PROCESSES = 8
+MOST_OF_TRUE_SIZE = 10
+"""Machines whose fragments this one has the memory for. Those of more are empty, which the main process can't see."""
+WEIGHT_BYTES = 1_600_000
 
 
 def per_cpu_second(work: Callable[[], int], runs: int) -> float:
@@ -230,14 +247,118 @@ def _print_plan(name: str, constants: Constants) -> list[dict[str, Any]]:
     return rows
 
 
+class Simulation:
+    """The main process of a run on `machines` machines, without a world, a network or an algorithm.
+
+    What it does with env runners is done by the same code as in training: RLlib's actor manager, `FragmentFlow`, and the taking
+    in of metrics. Learners take no time.
+    """
+
+    def __init__(self, machines: int, *, seconds: float, learners: int = 8) -> None:
+        fragment, metrics, steps = _a_small_fragment()
+        if machines > MOST_OF_TRUE_SIZE:
+            fragment = sleeping_machines.Packed(None)
+        runners = RUNNERS_A_MACHINE * machines
+        processes = min(PROCESSES, machines)
+        actor: Any = ray.remote(sleeping_machines.Machines).options(num_cpus=0, max_concurrency=math.ceil(runners / processes))
+        hosts = [actor.remote(fragment, metrics, agent_steps=steps, seconds=seconds) for _ in range(processes)]
+        self.runners, self.steps, self.hosts = runners, steps, hosts
+        self.learners = [ray.remote(sleeping_machines.Learner).options(num_cpus=0).remote() for _ in range(learners)]
+        self.actors = FaultTolerantActorManager([hosts[k % processes] for k in range(runners)])
+        ray.get([host.apply.remote(func=lambda _: None) for host in hosts])
+        self.metrics = MetricsLogger(root=True)
+        self.weights = ray.put(np.zeros(WEIGHT_BYTES, np.uint8))
+        settings = APPOSettings()
+        self.fragments = settings.fragments_per_update(runners)
+        self.flow = FragmentFlow(settings.max_lag * self.fragments)
+
+    def stop(self) -> None:
+        """End all processes."""
+        for actor in (*self.hosts, *self.learners):
+            ray.kill(actor)
+
+    def synchronous(self, *, by_reference: bool) -> int:
+        """An iteration of PPO. Returns the number of fragments."""
+        method = "play_ahead" if by_reference else "play"
+        arguments = {"parts": 1, "source": None} if by_reference else {}
+        told = [result.get() for result in self.actors.foreach_actor(method, kwargs=arguments) if result.ok]
+        self._take_in([metrics for _, metrics in told])
+        self._learn([played.references[0] if by_reference else played for played, _ in told])
+        self.actors.foreach_actor("set_state", kwargs={"state": self.weights}, timeout_seconds=0.0)
+        return len(told)
+
+    def asynchronous(self) -> int:
+        """An update of APPO. Returns the number of fragments."""
+        while len(self.flow.waiting) < self.fragments:
+            self.flow.ask(self.actors, "play_ahead", {"parts": 1, "source": None})
+            told = [result.get() for result in self.actors.fetch_ready_async_reqs(tags=PLAY, timeout_seconds=0.01) if result.ok]
+            self.flow.waiting.extend(played for played, _ in told)
+            self._take_in([metrics for _, metrics in told])
+        self._learn([played.references[0] for played in self.flow.take(self.fragments)])
+        return self.fragments
+
+    def _take_in(self, metrics: list[Any]) -> None:
+        if metrics:
+            self.metrics.aggregate(metrics, key="env_runners")
+
+    def _learn(self, experience: list[Any]) -> None:
+        shares = [experience[k :: len(self.learners)] for k in range(len(self.learners))]
+        ray.get([learner.update.remote(share) for learner, share in zip(self.learners, shares, strict=True) if share])
+
+
+def _a_small_fragment() -> tuple[Any, Any, int]:
+    """(A fragment of battlesnake-ppo at the least size that `train.cluster.sizes` makes, its metrics, its decisions)."""
+    chosen = experiment("battlesnake-ppo", "ppo.num_steps=16", "env.options.num_games=16")
+    runner = BatchEnvRunner(config=PPOConfig.from_experiment(chosen), worker_index=0)
+    (fragment,) = runner.sample()
+    return sleeping_machines.Packed(fragment), sleeping_machines.Packed(runner.get_metrics()), fragment.agent_steps()
+
+
+def run_machines(quick: bool, counts: Sequence[int]) -> dict[str, Any]:
+    """The table of `machines`."""
+    found: dict[str, Any] = {}
+    print("machines  env runners                       way  fragments/s  main process: CPU-ms per fragment  so at most/s")
+    for machines in counts[:1] if quick else counts:
+        with running_ray(1):
+            simulation = Simulation(machines, seconds=1.0)
+            ways: dict[str, Callable[[], int]] = {
+                "PPO, fragments by value": partial(simulation.synchronous, by_reference=False),
+                "PPO, by reference": partial(simulation.synchronous, by_reference=True),
+                "APPO": simulation.asynchronous,
+            }
+            for way, iterate in ways.items():
+                if machines > MOST_OF_TRUE_SIZE and way == "PPO, fragments by value":
+                    continue
+                row = _pace(iterate, seconds=5 if quick else 10)
+                found[f"{machines}/{way}"] = row
+                print(f"{machines:8} {simulation.runners:12} {way:>25} {row['fragments_a_second']:12,.0f} "
+                      f"{1000 * row['cpu_a_fragment']:34.2f} {1 / row['cpu_a_fragment']:14,.0f}", flush=True)  # fmt: skip
+            simulation.stop()
+    return found
+
+
+def _pace(iterate: Callable[[], int], *, seconds: float) -> dict[str, float]:
+    """Fragments per second of wall time, and CPU seconds of this process per fragment, over at least two iterations."""
+    iterate()
+    fragments, iterations = 0, 0
+    began, cpu = time.perf_counter(), time.process_time()
+    while iterations < 2 or time.perf_counter() - began < seconds:
+        fragments += iterate()
+        iterations += 1
+    wall = time.perf_counter() - began
+    return {"fragments_a_second": fragments / wall, "cpu_a_fragment": (time.process_time() - cpu) / fragments}
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="?", choices=["workers", "plan"], default="plan")
+    parser.add_argument("what", nargs="?", choices=["workers", "plan", "machines"], default="plan")
     parser.add_argument("--quick", action="store_true", help="shorter runs")
+    parser.add_argument("--machines", type=int, nargs="+", default=[1, 3, 10, 30, 100], help="for machines: how many")
     parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
     options = parser.parse_args()
-    found = (run_workers if options.what == "workers" else run_plan)(options.quick)
+    runs = {"workers": run_workers, "plan": run_plan, "machines": partial(run_machines, counts=options.machines)}
+    found = runs[options.what](options.quick)
     if options.json:
         print(json.dumps({"machine": machine(), options.what: found}))
 

@@ -12,19 +12,33 @@ from train.config import Experiment
 
 
 def toy(
-    world: str, *, steps: int = 20_000, num_env_runners: int = 0, options: dict[str, Any] | None = None, **ppo: Any
+    world: str,
+    *,
+    algorithm: str = "ppo",
+    steps: int = 20_000,
+    num_env_runners: int = 0,
+    num_learners: int = 0,
+    options: dict[str, Any] | None = None,
+    **settings: Any,
 ) -> Experiment:
-    """An experiment on a world of `tests.train.small_worlds`."""
+    """An experiment with PPO or APPO on a world of `tests.train.small_worlds`."""
     return Experiment.from_dict(
         {
             "name": world,
+            "algorithm": algorithm,
             "env": {"name": world, "imports": ["tests.train.small_worlds"], "options": {"num_games": 64, **(options or {})}},
             "network": {"name": "mlp", "options": {"hidden_sizes": [32]}},
-            "ppo": {"learning_rate": 1e-2, "num_steps": 16, "num_threads": 1, **ppo},
+            algorithm: {"learning_rate": 1e-2, "num_steps": 16, "num_threads": 1, **settings},
             "budget": {"total_agent_steps": steps},
             "num_env_runners": num_env_runners,
+            "num_learners": num_learners,
         }
     )
+
+
+def toy_appo(world: str, **settings: Any) -> Experiment:
+    """The same with APPO."""
+    return toy(world, algorithm="appo", **settings)
 
 
 def best_return(experiment: Experiment, iterations: int) -> tuple[float, dict[str, Any]]:

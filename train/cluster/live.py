@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 from envs.common.errors import ConfigError
@@ -26,12 +28,71 @@ def place(config: Any) -> None:
     config.learners(custom_resources_per_learner=group_resource(LEARNER))
 
 
-def fit(experiment: Experiment) -> Experiment:
+def spread() -> dict[str, Any]:
+    """Return the options of Ray actors that hold experience: they are spread over the machines that play, if several do.
+
+    On one machine that plays, or none but it, they are better where it is learned from.
+    """
+    import ray
+
+    playing = group_resource(ROLLOUT)
+    machines = [node for node in ray.nodes() if node["Alive"] and (not playing or set(playing) & set(node["Resources"]))]
+    if len(machines) > 1:
+        return {"resources": playing, "scheduling_strategy": "SPREAD"}
+    return {"resources": group_resource(LEARNER)}
+
+
+def fit(
+    experiment: Experiment, *, wait_minutes: float = 0.0, say: Callable[[str], None] = print, nap_seconds: float = 5.0
+) -> Experiment:
     """Return the experiment, fitted to the cluster.
 
-    If it doesn't say how many env runners play, it gets one for each free processor of the cluster. Raises `ConfigError` if
-    the cluster is too small, because a process without a place would wait forever.
+    If it doesn't say how many env runners play, it gets one for each free processor of the cluster. If the cluster is too
+    small, its autoscaler is asked for what is missing, and `say` tells what has come until it is enough. Raises `ConfigError`
+    if that takes longer than `wait_minutes`, because a process without a place would wait forever.
     """
+    try:
+        return _fitted(experiment)
+    except ConfigError:
+        if not wait_minutes:
+            raise
+    from ray.autoscaler.sdk import request_resources
+
+    request_resources(bundles=_places(experiment))
+    try:
+        return _waited(experiment, time.monotonic() + 60 * wait_minutes, say, nap_seconds)
+    except ConfigError as error:
+        raise ConfigError(f"{error}. {wait_minutes:g} minutes were waited for more machines (--wait)") from error
+    finally:
+        # A request stands until the next one, and would keep the machines after the run.
+        request_resources(bundles=[])
+
+
+def _waited(experiment: Experiment, until: float, say: Callable[[str], None], nap_seconds: float) -> Experiment:
+    told = ""
+    while True:
+        try:
+            return _fitted(experiment)
+        except ConfigError as error:
+            if time.monotonic() > until:
+                raise
+            there = f"{sum(_offered('CPU').values()):g} CPUs and {sum(_offered('GPU').values()):g} GPUs"
+            if there != told:
+                say(f"the cluster has {there}, which is too little; waiting for more ({error})")
+            told = there
+        time.sleep(nap_seconds)
+
+
+def _places(experiment: Experiment) -> list[dict[str, float]]:
+    """What each process of the run needs, as an autoscaler wants to know it. The main process needs nothing of Ray."""
+    player = {"CPU": 1.0, **group_resource(ROLLOUT)}
+    learner = {"GPU" if experiment.num_gpus_per_learner else "CPU": float(max(1, experiment.num_gpus_per_learner))}
+    # Without learners apart, the main process learns, on the GPU of its own machine.
+    learners = experiment.num_learners or min(1, experiment.num_gpus_per_learner)
+    return [player] * experiment.num_env_runners + [{**learner, **group_resource(LEARNER)}] * learners
+
+
+def _fitted(experiment: Experiment) -> Experiment:
     cpus, gpus = _offered("CPU"), sum(_offered("GPU").values())
     total = sum(cpus.values())
     if isinstance(experiment.scale, Local) and experiment.num_env_runners == 0:

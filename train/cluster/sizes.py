@@ -19,8 +19,8 @@ def sized(experiment: Experiment) -> Experiment:
 
     An experiment's own values say what it was tuned for. So PPO's batch keeps its size: first by shorter fragments, down to 16
     steps, then by fewer games per env runner, down to 16. From there on the batch grows, and the number of minibatches with
-    it, so that each minibatch keeps its size. For algorithms with replay, batches don't depend on how many processes play.
-    Sizing an experiment twice changes nothing.
+    it, so that each minibatch keeps its size. APPO's batch isn't of all env runners' fragments, so it grows later. For
+    algorithms with replay, batches don't depend on how many processes play. Sizing an experiment twice changes nothing.
     """
     scale = experiment.scale
     if isinstance(scale, Local):
@@ -45,14 +45,14 @@ def with_workers(experiment: Experiment, workers: int, **learners: int) -> Exper
 def _same_batch(experiment: Experiment, settings: PPOSettings, workers: int) -> dict[str, Any]:
     env = experiment.env
     games = env.options.get("num_games", 1)
-    # Without env runners the main process plays.
-    workers, batch = max(1, workers), max(1, experiment.num_env_runners) * settings.num_steps * games
-    steps = max(min(_LEAST_STEPS, settings.num_steps), math.ceil(batch / (games * workers)))
-    fewer = max(min(_LEAST_GAMES, games), math.ceil(batch / (steps * workers)))
+    fragments = settings.fragments_per_update(workers)
+    batch = settings.fragments_per_update(experiment.num_env_runners) * settings.num_steps * games
+    steps = max(min(_LEAST_STEPS, settings.num_steps), math.ceil(batch / (games * fragments)))
+    fewer = max(min(_LEAST_GAMES, games), math.ceil(batch / (steps * fragments)))
     if "num_games" in env.options and fewer < games:
         env = dataclasses.replace(env, options={**env.options, "num_games": fewer})
         games = fewer
-    minibatches = max(1, round(settings.num_minibatches * workers * steps * games / batch))
+    minibatches = max(1, round(settings.num_minibatches * fragments * steps * games / batch))
     return {"env": env, "settings": dataclasses.replace(settings, num_steps=steps, num_minibatches=minibatches)}
 
 
@@ -124,6 +124,8 @@ def _batch(before: Experiment, after: Experiment) -> str:
 
 
 def steps_per_update(experiment: Experiment) -> int:
-    """Return how many game steps all env runners play between two updates."""
-    assert isinstance(experiment.settings, PPOSettings | QSettings)
-    return max(1, experiment.num_env_runners) * experiment.settings.num_steps * experiment.env.options.get("num_games", 1)
+    """Return how many game steps env runners play between two updates."""
+    settings, runners = experiment.settings, experiment.num_env_runners
+    assert isinstance(settings, PPOSettings | QSettings)
+    fragments = settings.fragments_per_update(runners) if isinstance(settings, PPOSettings) else max(1, runners)
+    return fragments * settings.num_steps * experiment.env.options.get("num_games", 1)

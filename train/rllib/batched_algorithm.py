@@ -153,19 +153,21 @@ class BatchedAlgorithm(Algorithm):
                 remote_worker_ids=numbers,
             )
 
-    def _play_on_all(self, **arguments: Any) -> list[tuple[Any, Any]]:
-        """What `play(**arguments)` of each env runner returns, at the same time; those that fail or are too slow are left out.
+    def _play_on_all(self, method: str = "play", **arguments: Any) -> list[tuple[Any, Any]]:
+        """What `method(**arguments)` of each env runner returns, at the same time; those that fail or are slow are left out.
 
         Raises `EnvRunnerError` where that is hopeless.
         """
-        group = self.env_runner_group
-        if group.num_remote_workers() == 0:
-            play: Callable[..., tuple[Any, Any]] = self._local_runner().play
-            with clear_errors(self.config.env):
-                return [play(**arguments)]
+        if self.env_runner_group.num_remote_workers() == 0:
+            return self._play_here(method, **arguments)
         timeout = self.config.sample_timeout_s
-        answers = self._answers(lambda actors: actors.foreach_actor("play", kwargs=arguments, timeout_seconds=timeout))
+        answers = self._answers(lambda actors: actors.foreach_actor(method, kwargs=arguments, timeout_seconds=timeout))
         return [answer for _, answer in answers]
+
+    def _play_here(self, method: str, **arguments: Any) -> list[tuple[Any, Any]]:
+        """The same of this process, which plays where there are no env runners apart."""
+        with clear_errors(self.config.env):
+            return [getattr(self._local_runner(), method)(**arguments)]
 
     def _answers(self, ask: Callable[[FaultTolerantActorManager], RemoteCallResults]) -> list[tuple[int, Any]]:
         """The number and the answer of the env runners that have one. Raises `EnvRunnerError` if too many in a row failed."""
@@ -205,9 +207,14 @@ class BatchedAlgorithm(Algorithm):
             self._learners_copy = self.learner_group.get_state()
             self._copied_at, self._updates_since_copy = time.monotonic(), 0
         self._updates_since_copy += 1
-        results = self.learner_group.update(**arguments)
-        self.metrics.log_value((LEARNER_RESULTS, DEFAULT_MODULE_ID, RESTORED_LEARNERS), self._restored_learners, window=1)
-        return results
+        return self.learner_group.update(**arguments)
+
+    def _log_learned(self, results: list[dict[str, Any]]) -> None:
+        """Take in the learners' metrics of an update."""
+        self.metrics.aggregate(results, key=LEARNER_RESULTS)
+        if self.config.num_learners:
+            key = (LEARNER_RESULTS, DEFAULT_MODULE_ID, RESTORED_LEARNERS)
+            self.metrics.log_value(key, self._restored_learners, window=1)
 
     def _has_lost_a_learner(self) -> bool:
         # Of several learners those that live on fail, too: they can't reach the one that is gone.

@@ -20,6 +20,10 @@ class EnvRunnerError(ProcsnakeError):
     """The world, or what plays it, fails again and again, and starting it anew doesn't help."""
 
 
+class LostExperienceError(ProcsnakeError):
+    """A learner has nothing to learn from, because what was played is gone."""
+
+
 class Failures:
     """Counts how often env runners failed since one of them last brought experience."""
 

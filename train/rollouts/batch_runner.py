@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import ray
 import torch
+from ray.actor import ActorHandle
 from ray.rllib.core import DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
@@ -28,7 +30,9 @@ from envs.api import BatchEnv
 from train.algorithm_settings import PPOSettings
 from train.rllib.allocator import keep_freed_memory
 from train.rllib.batched_config import BatchedConfig
+from train.rllib.fragment_flow import Played
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
+from train.rllib.weight_servers import WeightSource, newer_weights
 from train.rollouts import work
 from train.rollouts.advantages import gae
 from train.rollouts.fragment import Fragment
@@ -66,6 +70,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     _scaler: RewardScaler | None = None
     _views: RandomViews | None = None
     _failed = False
+    _server: ActorHandle | None = None
 
     def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `func` on this runner. If it raises, the next call ends the process, so that Ray starts another one.
@@ -119,6 +124,20 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         """Play one rollout. Returns it and the metrics."""
         (rollout,) = self.sample()
         return rollout, self.get_metrics()
+
+    def play_by_reference(self, *, parts: int) -> tuple[Played, Any]:
+        """Play one fragment, and leave it in Ray's object store, in `parts`. Returns where it is, and the metrics."""
+        (fragment,) = self.sample()
+        references = [ray.put([part]) for part in fragment.split(parts)]
+        return Played(references, fragment.agent_steps(), self._weights_seq_no), self.get_metrics()
+
+    def take_newest_weights(self, source: WeightSource) -> None:
+        """Go on with the newest weights, if there are newer ones than this runner's."""
+        if self._server is None:
+            self._server = source.nearest()
+        state = newer_weights(self._server, self._weights_seq_no)
+        if state is not None:
+            self.set_state(state)
 
     def sample(  # type: ignore[override]  # fragments where RLlib has episodes
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,11 @@ class Fragment:
         columns = {name: column[part] for name, column in self.columns.items()}
         length = len(range(*part.indices(len(self))))
         return Fragment(columns, round(self._env_steps * length / max(1, len(self))), self.module_id)
+
+    def split(self, parts: int) -> list[Fragment]:
+        """Return `parts` fragments of about equally many entries, as views."""
+        edges = [len(self) * k // parts for k in range(parts + 1)]
+        return [self.slice(builtins.slice(first, last)) for first, last in itertools.pairwise(edges)]
 
     def __getitem__(self, part: builtins.slice) -> Fragment:
         return self.slice(part)

@@ -75,3 +75,42 @@ def test_what_does_not_fit_is_refused_before_ray_waits_for_it_forever(monkeypatc
     monkeypatch.setattr(ray, "nodes", lambda: [there])
     with pytest.raises(ConfigError, match=message):
         fit(sized(Experiment.load("battlesnake-ppo", [*scale_overrides(instances), *overrides])))
+
+
+@pytest.fixture
+def asked_for(monkeypatch):
+    """What the autoscaler was asked for."""
+    asked: list[list[dict[str, float]]] = []
+    monkeypatch.setattr("ray.autoscaler.sdk.request_resources", lambda bundles: asked.append(bundles))
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 16.0, "group_rollout": 1000.0, "group_learner": 1000.0})
+    return asked
+
+
+def test_a_cluster_that_grows_is_waited_for(monkeypatch, asked_for):
+    """One of two playing machines is there at first. The other comes after some looks."""
+    looks, said = [], []
+
+    def nodes():
+        looks.append(len(looks))
+        playing = 1 if len(looks) < 10 else 2
+        return [node("ml.g5.12xlarge", "learner"), *[node("ml.c5.4xlarge", "rollout")] * playing]
+
+    monkeypatch.setattr(ray, "nodes", nodes)
+    experiment = sized(Experiment.load("battlesnake-ppo", scale_overrides("ml.g5.12xlarge+2*ml.c5.4xlarge")))
+    assert fit(experiment, wait_minutes=1, say=said.append, nap_seconds=0) == experiment
+    players, learners = [{"CPU": 1.0, "group_rollout": 0.001}] * 32, [{"GPU": 1.0, "group_learner": 0.001}] * 4
+    # What was asked for is taken back, or the machines would stay.
+    assert asked_for == [players + learners, []]
+    (told,) = said
+    assert "the cluster has 64 CPUs and 4 GPUs, which is too little" in told
+
+
+def test_one_that_stays_too_small_is_refused_in_the_end(monkeypatch, asked_for):
+    monkeypatch.setattr(ray, "nodes", lambda: [node("ml.c5.4xlarge", "all")])
+    experiment = sized(Experiment.load("battlesnake-ppo", [*scale_overrides("ml.c5.4xlarge"), "scale.workers=17"]))
+    with pytest.raises(ConfigError, match=r"17 env runners need a CPU each.*0\.0001 minutes were waited"):
+        fit(experiment, wait_minutes=0.0001, say=lambda _: None, nap_seconds=0)
+    assert asked_for[-1] == []
+    with pytest.raises(ConfigError, match="17 env runners"):
+        fit(experiment)
+    assert len(asked_for) == 2

@@ -13,7 +13,7 @@ import pytest
 from envs.common.errors import ConfigError, UnknownNameError
 from train.cluster.instances import gpus, has_own_disk, is_size, memory_gib, vcpus
 from train.cluster.scale import Heterogeneous, Homogeneous, Single, scale_overrides
-from train.cluster.sizes import explain, sized
+from train.cluster.sizes import explain, sized, steps_per_update
 from train.config import Experiment
 
 # aws.amazon.com/ec2/instance-types
@@ -106,7 +106,7 @@ def test_workers_may_be_given():
 
 
 @pytest.mark.parametrize("instances", ["ml.c5.4xlarge", "3*ml.c5.4xlarge", "ml.g5.2xlarge+4*ml.c5.9xlarge"])
-@pytest.mark.parametrize("name", ["battlesnake-ppo", "procgen-ppo", "battlesnake-dqn", "battlesnake-apex"])
+@pytest.mark.parametrize("name", ["battlesnake-ppo", "battlesnake-appo", "procgen-ppo", "battlesnake-dqn", "battlesnake-apex"])
 def test_sizing_twice_is_sizing_once_and_survives_the_run_folder(name, instances):
     once = sized(load(name, instances))
     assert sized(once) == once
@@ -127,6 +127,16 @@ def test_ppo_keeps_its_batch_as_long_as_it_can_and_the_size_of_a_minibatch_alway
     assert (grown.settings.num_steps, grown.env.options["num_games"]) == (16, 16)
     assert batch(grown) == 144 * 16 * 16
     assert batch(grown) / grown.settings.num_minibatches == pytest.approx(16384 / 8, rel=0.05)
+
+
+def test_appos_batch_grows_later_because_it_is_not_of_all_env_runners():
+    """A hundred machines of 72 processors: PPO's batch is 225 times what it was tuned for, APPO's a quarter of that."""
+    text = "ml.p4d.24xlarge+100*ml.c5.18xlarge"
+    ppo, appo = (sized(load(f"battlesnake-{name}", text)) for name in ("ppo", "appo"))
+    assert (ppo.num_env_runners, steps_per_update(ppo)) == (7200, 7200 * 16 * 16)
+    assert (appo.num_env_runners, steps_per_update(appo)) == (7200, 1800 * 16 * 16)
+    assert steps_per_update(appo) / appo.settings.num_minibatches == pytest.approx(8192 / 8, rel=0.01)
+    assert steps_per_update(sized(load("battlesnake-appo", "ml.g5.2xlarge+ml.c5.18xlarge"))) == pytest.approx(8192, rel=0.13)
 
 
 def test_learning_from_replay_keeps_its_batches_and_gets_more_shards():

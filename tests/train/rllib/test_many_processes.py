@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -29,11 +30,11 @@ def test_two_env_runners_and_a_learner_apart_learn_the_same_way(one_ray, num_lea
     assert result["env_runners"]["num_env_steps_sampled"] == 2 * 64 * 16
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "dqn", "apex"])
-@pytest.mark.parametrize("num_learners", [1, 2])
+@pytest.mark.parametrize(("algorithm", "num_learners"), [("appo", 2), *itertools.product(["ppo", "dqn", "apex"], [1, 2])])
 def test_training_goes_on_when_a_learner_is_killed_and_it_keeps_what_it_knew(one_ray, algorithm, num_learners):
     """Two learners share every batch; APEX goes on exploring, so its threshold is lower."""
-    made = toy("identity") if algorithm == "ppo" else toy_q("identity", algorithm=algorithm, num_env_runners=1)
+    make = toy if algorithm in ("ppo", "appo") else toy_q
+    made = make("identity", algorithm=algorithm, num_env_runners=0 if algorithm == "ppo" else 1)
     trained = build_algorithm(Experiment.from_dict({**made.to_dict(), "num_learners": num_learners}))
     threshold = 0.7 if algorithm == "apex" else 0.9
     try:

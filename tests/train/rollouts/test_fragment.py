@@ -34,13 +34,29 @@ def test_sharding_over_learners_loses_nothing_and_is_even():
     assert abs(lengths[0] - lengths[1]) <= 1
 
 
+def batch_of(*fragments, device="cpu"):
+    module = torch.nn.Linear(1, 1, device=device)
+    return FragmentsToBatch()(rl_module={"default_policy": module}, episodes=list(fragments))["default_policy"]
+
+
 def test_the_connector_joins_fragments_in_order_and_copies_a_lone_one_only_if_it_must():
-    joined = FragmentsToBatch()(episodes=[fragment(0, 3), fragment(3, 5)])["default_policy"]
+    joined = batch_of(fragment(0, 3), fragment(3, 5))
     assert joined["advantages"].tolist() == [0, 1, 2, 3, 4]
     assert joined["obs"].dtype == torch.uint8
     lone = fragment(0, 4)
-    tensor = FragmentsToBatch()(episodes=[lone])["default_policy"]["advantages"]
+    tensor = batch_of(lone)["advantages"]
     assert tensor.numpy().ctypes.data == lone.columns["advantages"].ctypes.data
     lone.columns["advantages"].setflags(write=False)
-    tensor = FragmentsToBatch()(episodes=[lone])["default_policy"]["advantages"]
+    tensor = batch_of(lone)["advantages"]
     assert tensor.numpy().ctypes.data != lone.columns["advantages"].ctypes.data
+
+
+def test_the_batch_is_on_the_modules_device():
+    """The device `meta` stands in for a GPU."""
+    assert {column.device.type for column in batch_of(fragment(0, 3), device="meta").values()} == {"meta"}
+
+
+def test_a_fragment_is_split_into_equal_stretches():
+    parts = fragment(0, 101).split(3)
+    assert [len(part) for part in parts] == [33, 34, 34]
+    assert np.concatenate([part.columns["advantages"] for part in parts]).tolist() == list(range(101))

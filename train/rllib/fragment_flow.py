@@ -1,0 +1,59 @@
+"""Keeps env runners playing, and knows what they have played until it is learned from. It never sees what is in a fragment."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from ray import ObjectRef
+from ray.rllib.utils.actor_manager import FaultTolerantActorManager
+
+PLAY = "play"
+"""The tag of requests to play."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """A fragment that waits in Ray's object store, on the machine that played it."""
+
+    references: list[ObjectRef]
+    """One for each process that learns; each is of a list with its part of the fragment."""
+    agent_steps: int
+    """Decisions in it."""
+    version: int
+    """The number of the weights that played it."""
+
+
+def by_learner(played: list[Played]) -> list[ObjectRef]:
+    """Return all references, those for the first learner first, so that equal shares are what each is to have."""
+    parts = zip(*(fragment.references for fragment in played), strict=True)
+    return [reference for own in parts for reference in own]
+
+
+class FragmentFlow:
+    """Asks env runners for fragments, as long as fewer than `most` are being played or wait to be learned from.
+
+    So none is older than `most` fragments when its turn comes. Env runners take turns if there is no room for all.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.waiting: deque[Played] = deque()
+        self._next = 0
+
+    def ask(self, actors: FaultTolerantActorManager, method: str, arguments: dict[str, Any]) -> int:
+        """Ask env runners to call `method(**arguments)`. Returns how many were asked."""
+        room = self.most - len(self.waiting) - actors.num_outstanding_async_reqs(PLAY)
+        numbers = actors.healthy_actor_ids()
+        if room <= 0 or not numbers:
+            return 0
+        first = self._next % len(numbers)
+        chosen = (numbers[first:] + numbers[:first])[:room]
+        # Those that have two requests already are left out, so the turn passes them, too.
+        self._next = first + len(chosen)
+        return actors.foreach_actor_async(method, tag=PLAY, kwargs=arguments, remote_actor_ids=chosen)
+
+    def take(self, count: int) -> list[Played]:
+        """Return the `count` fragments that have waited longest."""
+        return [self.waiting.popleft() for _ in range(count)]

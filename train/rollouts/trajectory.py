@@ -1,0 +1,88 @@
+"""Experience whose advantages the learner works out, because its policy is newer than the one that played."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from train.rollouts.batch_runner import BatchEnvRunner
+from train.rollouts.fragment import Fragment
+
+
+class Trajectory(Fragment):
+    """A fragment in order of time, with what was seen where its rows' steps break off.
+
+    `columns` hold, besides what was seen, done and how likely that was, `rows` integers (n,), `rewards` float32 (n,) and
+    `ended` bool (n,).
+
+    * `final_entries`, int64 (F,), are the entries whose episode was truncated; `final_observations` (F, …) its last ones.
+    * `last_rows`, int64 (L,), are the rows that are to act next; `last_observations` (L, …) is what they see then.
+    * `num_rows` is the number of rows of the world.
+    """
+
+    def __init__(
+        self,
+        columns: dict[str, np.ndarray],
+        env_steps: int,
+        *,
+        final_entries: np.ndarray,
+        final_observations: np.ndarray,
+        last_rows: np.ndarray,
+        last_observations: np.ndarray,
+        num_rows: int,
+    ) -> None:
+        super().__init__(columns, env_steps)
+        self.final_entries, self.final_observations = final_entries, final_observations
+        self.last_rows, self.last_observations = last_rows, last_observations
+        self.num_rows = num_rows
+
+    def split(self, parts: int) -> list[Fragment]:
+        """Return `parts` trajectories of whole rows, each with a part of the env steps."""
+        if parts == 1:
+            return [self]
+        return [self._of_rows(part, parts) for part in range(parts)]
+
+    def _of_rows(self, part: int, parts: int) -> Trajectory:
+        entries = np.flatnonzero(self.columns["rows"] % parts == part)
+        finals, lasts = np.isin(self.final_entries, entries), self.last_rows % parts == part
+        return Trajectory(
+            {name: column[entries] for name, column in self.columns.items()},
+            round(self.env_steps() * len(entries) / max(1, len(self))),
+            final_entries=np.searchsorted(entries, self.final_entries[finals]),
+            final_observations=self.final_observations[finals],
+            last_rows=self.last_rows[lasts],
+            last_observations=self.last_observations[lasts],
+            num_rows=self.num_rows,
+        )
+
+    def slice(self, part: builtins.slice, **_: Any) -> Fragment:
+        """Refuse: a stretch of time has its rows' next steps elsewhere. `split` deals whole rows."""
+        raise TypeError("a trajectory can't be sliced in time, because its targets follow from the steps after it; use split")
+
+
+class TrajectoryRunner(BatchEnvRunner):
+    """Plays as `BatchEnvRunner` does, and leaves values and advantages to the learner. `sample` returns a `Trajectory`."""
+
+    def _own_columns(self, size: int) -> dict[str, np.ndarray]:
+        own = super()._own_columns(size)
+        # The penalty is on the divergence from the policy that learns, which knows its own probabilities.
+        own.pop("action_dist_inputs", None)
+        return own
+
+    def _collate(self, columns: dict[str, np.ndarray], cut: list[tuple[np.ndarray, np.ndarray]], steps: int) -> Trajectory:
+        for name in ("steps", "final_values", "vf_preds"):
+            del columns[name]
+        space, going_on = self.env.single_observation_space, np.flatnonzero(self.env.valid)
+        none = (np.empty(0, np.int64), np.empty((0, *space.shape), space.dtype))
+        entries, observations = (np.concatenate(parts) for parts in zip(none, *cut, strict=True))
+        return Trajectory(
+            columns,
+            env_steps=steps * self.env.env_steps_per_advance,
+            final_entries=entries,
+            final_observations=observations,
+            last_rows=going_on,
+            last_observations=self.env.observations[going_on],
+            num_rows=self.num_envs,
+        )
