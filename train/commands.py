@@ -55,6 +55,7 @@ examples:
   procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --search ppo.num_epochs=1,2,4 --trials 12
   procsnake tune battlesnake-ppo --search ppo.ent_coef=0.001..0.03:log --scheduler asha --metric win_rate \\
       --set evaluation.every_minutes=0.5 --minutes 2
+  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --searcher optuna --trials 20 --minutes 2
 """
 REPORT_HELP = """\
 Curves, causes of death, speed, configuration and versions in one file that needs no network. Each run writes it when it ends.
@@ -118,6 +119,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     parser.add_argument("experiment", help="name of an experiment, or a YAML file")
     parser.add_argument("--search", action="append", default=[], metavar="KEY=SPACE", help="low..high, low..high:log or a,b,c")
+    parser.add_argument("--searcher", help="random or optuna: short for --set tune.searcher=…")
     parser.add_argument("--scheduler", help="random, asha or pbt: short for --set tune.scheduler=…")
     parser.add_argument("--metric", help="column of progress.csv: short for --set tune.metric=…")
     parser.add_argument("--trials", type=at_least(1), help="short for --set tune.trials=…")
@@ -306,7 +308,7 @@ def run_tune(options: argparse.Namespace) -> int:
     from train.config import Experiment
     from train.tuning.tune import table, tune
 
-    short = {f"tune.{name}": getattr(options, name) for name in ("scheduler", "metric", "trials", "concurrent")}
+    short = {f"tune.{name}": getattr(options, name) for name in ("searcher", "scheduler", "metric", "trials", "concurrent")}
     short["budget.max_minutes"] = options.minutes
     overrides = options.set + [f"{key}={value}" for key, value in short.items() if value is not None]
     experiment = Experiment.load(options.experiment, overrides).search(options.search)
