@@ -6,6 +6,7 @@ import argparse
 import textwrap
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
 from envs.common.command_line import (
     Commands,
@@ -17,8 +18,9 @@ from envs.common.command_line import (
     print_json,
     progress_on_stderr,
 )
-from envs.common.errors import ConfigError
+from envs.common.errors import ConfigError, UnknownNameError
 
+WORLD = "battlesnake"
 HELP = """\
 Runs that are there are compared at equal time: what they had reached, with intervals over seeds, and a test of each group of
 seeds against the first group. The word battlesnake in their place trains: the same board, reward and time for the SageMaker
@@ -61,12 +63,15 @@ def add_curve_options(parser: argparse._ArgumentGroup, done: str) -> None:
 
 def run_compare(options: argparse.Namespace) -> int:
     """Run `procsnake compare`. Returns the exit code."""
-    contest = options.compared == ["battlesnake"]
+    contest = options.compared == [WORLD]
     of_others = ("metrics", "at") if contest else ("minutes", "seeds", "contenders")
     if given := [f"--{name}" for name in of_others if getattr(options, name) is not None]:
         raise ConfigError(f"{', '.join(given)} is for the comparison of {'runs' if contest else 'battlesnake'}, not of this")
     if contest:
         return _compare_contenders(options)
+    first = Path(options.compared[0])
+    if len(options.compared) == 1 and len(first.parts) == 1 and not first.exists():
+        raise UnknownNameError("world", options.compared[0], [WORLD])
     return _compare_runs(options)
 
 
