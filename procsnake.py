@@ -16,11 +16,14 @@ import platform
 import sys
 import sysconfig
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import subprocess
 
 HERE = Path(__file__).resolve().parent
 OWN_PACKAGES = ("envs", "agents", "train", "serve")
@@ -28,10 +31,15 @@ USER_ERROR, INTERRUPTED = 2, 130
 RULE = "─" * 100
 RIVALS = ("champion-standard", "flood", "greedy")
 """The snakes that play the first game against a fresh snake."""
+FIRST_GAME = ("champion-standard", "champion-royale", "greedy", "random")
+"""The snakes of the game that is shown while what training needs is compiled: those for which the least has to be compiled."""
+TURN_S, SHOWN_S = 0.12, 10.0
+"""How long a turn is shown by quickstart, and after how long the rest of a game is shown without pauses."""
 
 QUICKSTART_HELP = """\
-Trains a snake by self-play, measures it against the built-in opponents, serves it and plays a game against it over HTTP.
-What an earlier run left is used again; a run that was interrupted goes on. This is what `make play` calls.
+Shows a champion's game while what training needs is compiled, trains a snake by self-play, measures it against the built-in
+opponents, serves it and plays a game against it over HTTP. What an earlier run left is used again; a run that was interrupted
+goes on. This is what `make play` calls.
 
 examples:
   procsnake quickstart                                  # three minutes of training, then everything else
@@ -223,7 +231,8 @@ def _add_quickstart(quickstart: argparse.ArgumentParser) -> None:
     quickstart.add_argument("--minutes", type=float, help="how long to train (default: as the experiment says)")
     quickstart.add_argument("--games", type=at_least(1), default=400, help="games a match-up (default: %(default)s)")
     quickstart.add_argument("--runs", default="runs", help="folder of the runs (default: %(default)s)")
-    quickstart.add_argument("--delay", type=float, default=0.12, help="seconds between two turns on screen")
+    hurried = f"{TURN_S:g}, and none after {SHOWN_S:.0f} seconds"
+    quickstart.add_argument("--delay", type=float, help=f"seconds between two turns on screen (default: {hurried})")
 
 
 def run_quickstart(options: argparse.Namespace) -> int:
@@ -284,14 +293,53 @@ def _trained_run(options: argparse.Namespace) -> Path | None:
 
     overrides = [f"budget.max_minutes={options.minutes}"] if options.minutes is not None else []
     experiment = Experiment.load(options.experiment, overrides)
-    _headline("1  train: PPO, self-play")
     runs = find_runs(options.runs, experiment)
+    # What is missing is told by what comes next.
+    installed = all(map(importlib.util.find_spec, ("torch", "onnxruntime")))
+    if not runs and installed and experiment.env.name == "battlesnake":
+        _headline("0  a first game, of champions that come with procsnake, while what training needs is compiled")
+        _play_meanwhile(_compiling_for_training(), options.delay)
+    _headline("1  train: PPO, self-play")
     finished = [run for run in runs if (run / "bundle" / "card.json").is_file()]
     if finished:
         print(f"using the run that is there: {finished[-1]} (remove it to train anew)")
         return finished[-1]
     result = train_and_tell(None if runs else experiment, options.runs, str(runs[-1]) if runs else None)
     return result.path if result.finished else None
+
+
+def _compiling_for_training() -> subprocess.Popen[bytes]:
+    """A process that compiles what training needs, and has nothing to say."""
+    import subprocess
+
+    command = [sys.executable, str(HERE / "procsnake.py"), "warm-up", "training"]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _play_meanwhile(process: subprocess.Popen[bytes], delay: float | None) -> None:
+    """Show a game while `process` works, without pauses once it is done, and wait for it."""
+    import agents
+    from agents.evaluation.referee import Referee
+    from serve.watching import watch
+
+    pause = TURN_S if delay is None else delay
+    try:
+        referee = Referee([agents.make(name) for name in FIRST_GAME], names=FIRST_GAME, seed=int(time.time()))
+        watch(referee, lambda: pause if process.poll() is None else 0.0)
+        if process.poll() is None:
+            print("compiling what training needs …", flush=True)
+        process.wait()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _hurrying(delay: float | None) -> Callable[[], float]:
+    """The pause after each turn: `delay`, or with None one that ends when the game has been shown for `SHOWN_S`."""
+    if delay is not None:
+        return lambda: delay
+    end = time.monotonic() + SHOWN_S
+    return lambda: TURN_S if time.monotonic() < end else 0.0
 
 
 def _print_scores(run: Path, games: int) -> Sequence[Any]:
@@ -317,7 +365,7 @@ def _print_scores(run: Path, games: int) -> Sequence[Any]:
     return scores
 
 
-def _play_over_http(run: Path, delay: float) -> tuple[Path, dict[str, Any]]:
+def _play_over_http(run: Path, delay: float | None) -> tuple[Path, dict[str, Any]]:
     """The game's recording, and how it ended."""
     import agents
     from agents.evaluation.referee import Referee
@@ -334,7 +382,7 @@ def _play_over_http(run: Path, delay: float) -> tuple[Path, dict[str, Any]]:
         seats: list[agents.Agent | str] = [url, *map(agents.make, RIVALS)]
         names = ["yours (over HTTP)", *RIVALS]
         referee = Referee(seats, names=names, seed=int(time.time()), recording=record)
-        watch(referee, delay)
+        watch(referee, _hurrying(delay))
     return record, as_json(referee)
 
 

@@ -31,6 +31,8 @@ They are the times of one run, divided by the number of programs that shared the
 POLICY = "champion-standard"
 """The player that stands for all policies. It takes part where `onnxruntime` is installed."""
 POLICY_COST, TRAINING_COST = 16.0, 44.0
+TRAINING = "training"
+"""The name that stands for the world in which trainers train."""
 SIDES = (11, 7, 19)
 """Sides of the boards on which a player is tried, until it plays on one: a policy may know boards of one size only."""
 WARM_UP_HELP = """\
@@ -39,6 +41,7 @@ Whatever is compiled is kept in ~/.cache/procsnake, or where the environment var
 examples:
   procsnake warm-up                                   # all built-in players, and the world in which trainers train
   procsnake warm-up flood snake.zip                   # what these players need to play and to be served, as images do
+  procsnake warm-up training                          # what trainers need, as an image for training does
 """
 
 
@@ -63,10 +66,13 @@ class Compiled:
 
 
 def parts_of(players: Sequence[str]) -> list[Part]:
-    """Return the parts of these players; those of all built-in players and of the trainers if there are none."""
-    named = list(players) or [*PLAYERS, *([POLICY] if find_spec("onnxruntime") else [])]
-    parts = [Part(name=name, cost=PLAYERS.get(name, POLICY_COST), run=partial(play, name)) for name in named]
-    return parts if players else [*parts, Part(name="training", cost=TRAINING_COST, run=step_worlds)]
+    """Return the parts of these players, one of which may be `TRAINING`; without any, those of all that are built in."""
+    named = list(players) or [*PLAYERS, *([POLICY] if find_spec("onnxruntime") else []), TRAINING]
+    training = Part(name=TRAINING, cost=TRAINING_COST, run=step_worlds)
+    return [
+        training if name == TRAINING else Part(name=name, cost=PLAYERS.get(name, POLICY_COST), run=partial(play, name))
+        for name in named
+    ]
 
 
 def compile_parts(parts: Sequence[Part], say: Callable[[str], None]) -> list[Compiled]:
@@ -145,7 +151,9 @@ def step_worlds() -> None:
 def add_warm_up(command: Commands) -> None:
     """Add the command `procsnake warm-up`."""
     parser = command("warm-up", run_warm_up, "Compile ahead of time, so that no first game waits for it.", WARM_UP_HELP)
-    parser.add_argument("players", nargs="*", metavar="player", help="names or bundles (default: all that there is)")
+    parser.add_argument(
+        "players", nargs="*", metavar="player", help="names or bundles, or the word training (default: all that there is)"
+    )
     add_json(parser)
 
 

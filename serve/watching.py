@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,8 @@ _STEPS_PER_SECOND = 8
 """Of films and episodes of worlds that don't say it (`metadata["render_fps"]`)."""
 
 
-def watch(referee: Any, delay: float) -> None:
-    """Draw the game of a `Referee` as it is played, `delay` seconds per turn, and tell how it ended."""
+def watch(referee: Any, delay: float | Callable[[], float]) -> None:
+    """Draw the game of a `Referee` as it is played, `delay` seconds per turn as `draw_all` takes it, and tell how it ended."""
     from envs.battlesnake.render.ansi import draw
 
     def picture(frame: Any) -> str:

@@ -65,6 +65,7 @@ SLOW = (
     "tests/test_shadowing.py",
     "tests/test_skips.py",
     "tests/test_slim_install.py",
+    "tests/test_wheel.py",
     "tests/train/cluster/test_live.py::test_what_follows",
     "tests/train/demonstrations/test_recorded.py",
     "tests/train/engines/test_launch_command.py::test_a_",

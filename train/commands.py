@@ -10,7 +10,6 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from envs.common.command_line import (
 )
 from envs.common.errors import ConfigError
 from train.cluster import commands as cluster_commands
-from train.comparison import procgen_command
+from train.comparison import compare_command, procgen_command
 from train.sagemaker import commands as sagemaker_commands
 
 TRAIN_HELP = """\
@@ -56,6 +55,7 @@ examples:
   procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --search ppo.num_epochs=1,2,4 --trials 12
   procsnake tune battlesnake-ppo --search ppo.ent_coef=0.001..0.03:log --scheduler asha --metric win_rate \\
       --set evaluation.every_minutes=0.5 --minutes 2
+  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --searcher optuna --trials 20 --minutes 2
 """
 REPORT_HELP = """\
 Curves, causes of death, speed, configuration and versions in one file that needs no network. Each run writes it when it ends.
@@ -65,14 +65,6 @@ examples:
   procsnake report runs/* --metrics win_rate_vs_random --out docs/trainers    # several runs in one frame, seeds as one line
   procsnake report runs/* --x agent_steps             # by decisions, whatever time they took
 """
-COMPARE_HELP = """\
-The same board, reward and time for the SageMaker starter pack's DQN, DQN on one core and on all, APEX and PPO, one after the
-other. Finished seeds are not run again: the same command goes on where it was stopped.
-
-examples:
-  procsnake compare battlesnake --minutes 15 --seeds 3            # four hours on a quiet machine
-  procsnake compare battlesnake --minutes 2 --seeds 1 --contenders mxnet-dqn,ppo --out outputs/first
-"""
 
 
 def add_commands(command: Commands) -> None:
@@ -80,7 +72,7 @@ def add_commands(command: Commands) -> None:
     _add_train(command("train", run_train, "Train an experiment, or continue a run.", TRAIN_HELP))
     _add_tune(command("tune", run_tune, "Search for better values of an experiment's keys, or of a search's.", TUNE_HELP))
     _add_report(command("report", run_report, "Write a run's report.html anew, or the curves of several runs.", REPORT_HELP))
-    _add_compare(command("compare", run_compare, "Train several algorithms for the same time and compare them.", COMPARE_HELP))
+    compare_command.add_command(command)
     procgen_command.add_command(command)
     cluster_commands.add_commands(command)
     sagemaker_commands.add_commands(command)
@@ -121,6 +113,7 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     parser.add_argument("experiment", help="name of an experiment, or a YAML file")
     parser.add_argument("--search", action="append", default=[], metavar="KEY=SPACE", help="low..high, low..high:log or a,b,c")
+    parser.add_argument("--searcher", help="random or optuna: short for --set tune.searcher=…")
     parser.add_argument("--scheduler", help="random, asha or pbt: short for --set tune.scheduler=…")
     parser.add_argument("--metric", help="column of progress.csv: short for --set tune.metric=…")
     parser.add_argument("--trials", type=at_least(1), help="short for --set tune.trials=…")
@@ -146,21 +139,8 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folders", metavar="RUN", nargs="+", help="folder of a run; several: their curves in one frame")
     add_json(parser)
     several = parser.add_argument_group("of several runs")
-    several.add_argument("--metrics", help="columns of progress.csv, with commas (default: return, length, win rate)")
-    axes = ("minutes", "agent_steps", "env_steps")
-    several.add_argument("--x", choices=axes, default="minutes", help="what they are drawn along (default: %(default)s)")
+    compare_command.add_curve_options(several, "drawn")
     several.add_argument("--out", default=kept_at("curves"), help="where .html and .png are written (default: %(default)s)")
-
-
-def _add_compare(parser: argparse.ArgumentParser) -> None:
-    add_json(parser)
-    parser.add_argument("world", choices=("battlesnake",), help="what is played")
-    parser.add_argument("--minutes", type=float, default=15.0, help="minutes of training each (default: %(default)s)")
-    parser.add_argument("--seeds", type=at_least(1), default=3, help="trainings of each (default: %(default)s)")
-    parser.add_argument(
-        "--out", default=kept_at("comparisons/battlesnake"), help="folder of runs and results (default: %(default)s)"
-    )
-    parser.add_argument("--contenders", help="names with commas (default: mxnet-dqn,dqn-1,dqn-all,apex,ppo; also mxnet-own)")
 
 
 def run_train(options: argparse.Namespace) -> int:
@@ -311,7 +291,7 @@ def run_tune(options: argparse.Namespace) -> int:
     from train.config import Experiment
     from train.tuning.tune import table, tune
 
-    short = {f"tune.{name}": getattr(options, name) for name in ("scheduler", "metric", "trials", "concurrent")}
+    short = {f"tune.{name}": getattr(options, name) for name in ("searcher", "scheduler", "metric", "trials", "concurrent")}
     short["budget.max_minutes"] = options.minutes
     overrides = options.set + [f"{key}={value}" for key, value in short.items() if value is not None]
     experiment = Experiment.load(options.experiment, overrides).search(options.search)
@@ -344,24 +324,3 @@ def _write_curves(options: argparse.Namespace) -> list[Path]:
     make_place_for(options.out)
     write_curves(options.run_folders, options.out, options.metrics.split(",") if options.metrics else (), by=options.x)
     return [Path(f"{options.out}.html"), Path(f"{options.out}.png")]
-
-
-def run_compare(options: argparse.Namespace) -> int:
-    """Run `procsnake compare`. Returns the exit code."""
-    from train.comparison.compare import USUAL, compare, rows_of
-
-    # The trainings are processes of their own; what they would lack is said before the first one.
-    import_module("torch")
-    names = options.contenders.split(",") if options.contenders else USUAL
-    make_place_for(options.out)
-    with progress_on_stderr(options):
-        found = compare(minutes=options.minutes, seeds=options.seeds, out=options.out, contenders=names)
-    heads, rows = rows_of(found)
-    if options.json:
-        print_json([dict(zip(heads, row, strict=True)) for row in rows])
-        return 0
-    for row in rows:
-        print(f"\n{row[0]}")
-        print("\n".join(f"  {head:<40} {cell}" for head, cell in zip(heads[1:], row[1:], strict=True)))
-    print(f"\nwritten: {options.out}/comparison.html, comparison.png, comparison.json")
-    return 0

@@ -135,6 +135,9 @@ class Tune:
     """A column of progress.csv. Its last value says how good a trial is."""
     mode: Literal["max", "min"] = "max"
     """Whether high or low values of the metric are good."""
+    searcher: Literal["random", "optuna"] = "random"
+    """What chooses a trial's values. With random, chance does. With optuna, Optuna's tree-structured Parzen estimator does
+    (Bergstra et al. 2011): chance draws the first third of the trials, and later ones are near those that scored well."""
     scheduler: Literal["random", "asha", "pbt"] = "random"
     """With random, every trial uses up its budget. With asha, the worse two thirds of the trials are stopped at 11 and at 33 %
     of it (Li et al. 2020). With pbt, after every 20 % of it the worst quarter copies the best quarter and changes its values

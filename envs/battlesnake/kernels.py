@@ -20,6 +20,7 @@ import numba
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
 
+from envs.battlesnake.compiling import Estimate
 from envs.battlesnake.kernel_cache import BOUNDSCHECK, cache_folder, cache_of, root
 
 _ANNOUNCED = "PROCSNAKE_COMPILING_ANNOUNCED"
@@ -72,6 +73,7 @@ class _Announcer(event.Listener):
         # The environment, because processes that this one starts have no more to say.
         if module.startswith("envs.battlesnake") and not os.environ.get(_ANNOUNCED):
             os.environ[_ANNOUNCED] = "1"
+            _ESTIMATE.is_wanted = True
             print(f"procsnake: {_announcement(cache_folder('envs'))} …", file=sys.stderr, flush=True)
 
     def on_end(self, event: event.Event) -> None:
@@ -123,6 +125,8 @@ class _Interruption(event.Listener):
         print("procsnake: stopping, once this function is compiled …", file=sys.stderr, flush=True)
 
 
+_ESTIMATE = Estimate()
 event.register("numba:compile", _Announcer())
+event.register("numba:compile", _ESTIMATE)
 _INTERRUPTION = _Interruption()
 event.register("numba:compile", _INTERRUPTION)

@@ -280,14 +280,17 @@ class Redrawn:
             self._live.update(Text.from_ansi(text, no_wrap=True, overflow="crop"), refresh=True)
 
 
-def draw_all(pictures: Iterable[str], delay: float) -> None:
-    """Draw each board over the last one, `delay` seconds apart. Without a terminal, print only the last one."""
+def draw_all(pictures: Iterable[str], delay: float | Callable[[], float]) -> None:
+    """Draw each board over the last one, `delay` seconds apart. Without a terminal, print only the last one.
+
+    A function in the place of `delay` is asked after each board.
+    """
     picture = ""
     with Redrawn(sys.stdout) as screen:
         for picture in pictures:
             screen.show(picture)
             if screen.live:
-                time.sleep(delay)
+                time.sleep(delay() if callable(delay) else delay)
     if not screen.live:
         print(picture)
 

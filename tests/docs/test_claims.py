@@ -89,6 +89,11 @@ def test_keys_that_a_page_sets_exist(name):
     assert named
 
 
+def test_every_experiment_that_comes_along_is_in_the_table_of_what_was_learned():
+    table = page("docs/benchmarks.md").partition("## What each experiment has learned here")[2].partition("## ")[0]
+    assert sorted(re.findall(r"`((?:battlesnake|procgen|aicrowd)-[\w-]+)`[,| ]", table)) == list_experiments()
+
+
 def test_the_page_that_ppo_names_for_several_machines_is_about_them(capsys):
     (target,) = re.findall(r"several machines: yes, see \[several machines\]\((\w+\.md)\)", page("docs/ppo.md"))
     told = page(f"docs/{target}")

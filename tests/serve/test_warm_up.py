@@ -92,6 +92,7 @@ def test_the_estimate_goes_by_what_this_machine_took_so_far(monkeypatch):
 def test_without_names_all_built_in_players_and_the_training_are_meant():
     assert {"flood", "alphabeta", "mcts", "training"} <= {part.name for part in parts_of([])}
     assert [part.name for part in parts_of(["flood"])] == ["flood"]
+    assert [(part.name, part.run) for part in parts_of(["training"])] == [("training", warm_up.step_worlds)]
 
 
 def test_the_command_tells_each_part(capsys):

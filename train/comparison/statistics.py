@@ -58,6 +58,20 @@ def reached(columns: Columns, name: str, minutes: float) -> float:
     return float(np.average(values[late], weights=episodes[late])) if late.any() else math.nan
 
 
+def reached_at(columns: Columns, metric: str, at: float, *, by: str = "minutes") -> float:
+    """Return what a run had reached when the column `by` was `at`, whatever came later.
+
+    It is the mean over the last `LAST_SHARE` of that stretch, where each episode counts the same. Of a metric that was not
+    measured in it, such as that of an evaluation, it is the last value before; without one it is NaN.
+    """
+    places, values, weights = _known(columns, metric, by)
+    before = places <= at
+    late = before & (places > (1 - LAST_SHARE) * at)
+    if late.any():
+        return float(np.average(values[late], weights=weights[late]))
+    return float(values[before][-1]) if before.any() else math.nan
+
+
 def mean(values: Sequence[float]) -> SeedEstimate:
     """Return the mean of one figure per seed, with Student's interval."""
     known = np.array(values, np.float64)
@@ -75,16 +89,51 @@ def ratio(values: Sequence[float], baseline: Sequence[float]) -> SeedEstimate:
     above, below = np.array(values, np.float64), np.array(baseline, np.float64)
     if not (len(above) and len(below) and (above > 0).all() and (below > 0).all()):
         return SeedEstimate(math.nan)
-    logs = [np.log(above), np.log(below)]
-    difference = float(logs[0].mean() - logs[1].mean())
-    if min(len(above), len(below)) < 2:
-        return SeedEstimate(math.exp(difference))
-    errors = [part.var(ddof=1) / len(part) for part in logs]
+    logs = difference(np.log(above), np.log(below))
+    return SeedEstimate(*(math.exp(value) for value in (logs.value, logs.low, logs.high)))
+
+
+def difference(values: Sequence[float] | np.ndarray, baseline: Sequence[float] | np.ndarray) -> SeedEstimate:
+    """Return the difference of the means over seeds, with Welch's interval; NaN if either has only one seed."""
+    gap, error, freedom = _welch(values, baseline)
+    margin = _quantile(freedom) * error if error else error
+    return SeedEstimate(gap, gap - margin, gap + margin)
+
+
+def p_value(values: Sequence[float], baseline: Sequence[float]) -> float:
+    """Return the probability of a difference of means at least this large if there is none, by Welch's t-test, two-sided.
+
+    It is NaN if there is only one seed of either. Seeds that don't vary at all give 0, or 1 if they are equal.
+    """
+    from scipy.stats import t
+
+    gap, error, freedom = _welch(values, baseline)
+    if not error:
+        return float(gap == 0)
+    return float(2 * t.sf(abs(gap) / error, freedom))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return the p-values adjusted for being several (Holm 1979). NaN counts as no test, and stays."""
+    order = sorted((p, place) for place, p in enumerate(p_values) if math.isfinite(p))
+    adjusted, least = [math.nan] * len(p_values), 0.0
+    for rank, (p, place) in enumerate(order):
+        least = max(least, min(1.0, (len(order) - rank) * p))
+        adjusted[place] = least
+    return adjusted
+
+
+def _welch(values: Sequence[float] | np.ndarray, baseline: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
+    """(difference of the means, its standard error, degrees of freedom), the latter two NaN without two values on each side."""
+    parts = [np.array(values, np.float64), np.array(baseline, np.float64)]
+    gap = float(parts[0].mean() - parts[1].mean()) if all(map(len, parts)) else math.nan
+    if min(map(len, parts)) < 2:
+        return gap, math.nan, math.nan
+    errors = [part.var(ddof=1) / len(part) for part in parts]
     if not sum(errors):
-        return SeedEstimate(math.exp(difference), math.exp(difference), math.exp(difference))
-    freedom = sum(errors) ** 2 / sum(error**2 / (len(part) - 1) for error, part in zip(errors, logs, strict=True))
-    margin = _quantile(freedom) * math.sqrt(sum(errors))
-    return SeedEstimate(math.exp(difference), math.exp(difference - margin), math.exp(difference + margin))
+        return gap, 0.0, math.nan
+    freedom = sum(errors) ** 2 / sum(error**2 / (len(part) - 1) for error, part in zip(errors, parts, strict=True))
+    return gap, math.sqrt(sum(errors)), float(freedom)
 
 
 def mean_line(name: str, runs: Sequence[Columns], metric: str, *, by: str = "minutes", points: int = 60) -> Line:

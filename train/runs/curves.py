@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -35,6 +36,8 @@ class SeedGroup:
 
     name: str
     histories: list[Columns]
+    config: dict[str, Any]
+    """The runs' settings, without the seed."""
 
     @property
     def minutes(self) -> float:
@@ -54,17 +57,22 @@ def write_curves(
     `metrics` are columns of progress.csv; the default is `USUAL`. Raises `RunError` if one is no run or has no iteration yet,
     and `UnknownNameError` for a metric that none of them has.
     """
-    groups, target = _groups([Path(run) for run in runs]), Path(out)
-    known = _known(groups)
-    for name in metrics:
-        if name not in known:
-            raise UnknownNameError("metric", name, sorted(known))
-    charts = [_chart(groups, name, by) for name in metrics or usual(groups)]
+    groups, target = groups_of([Path(run) for run in runs]), Path(out)
+    charts = [chart_of(groups, name, by) for name in chosen_metrics(groups, metrics)]
     with disk_errors(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target.with_name(f"{target.name}.html"), _page(groups, charts))
         save_charts(target.with_name(f"{target.name}.png"), charts)
     return groups
+
+
+def chosen_metrics(groups: Sequence[SeedGroup], metrics: Sequence[str]) -> list[str]:
+    """Return `metrics`, or `usual` ones if there are none. Raises `UnknownNameError` for one that no run has."""
+    known = _known(groups)
+    for name in metrics:
+        if name not in known:
+            raise UnknownNameError("metric", name, sorted(known))
+    return list(metrics) or usual(groups)
 
 
 def usual(groups: Sequence[SeedGroup]) -> list[str]:
@@ -76,7 +84,8 @@ def _known(groups: Sequence[SeedGroup]) -> set[str]:
     return {name for group in groups for columns in group.histories for name in columns}
 
 
-def _chart(groups: Sequence[SeedGroup], metric: str, by: str) -> Chart:
+def chart_of(groups: Sequence[SeedGroup], metric: str, by: str) -> Chart:
+    """Return the curves of a metric, a line per group, along one of `AXES`."""
     lines = [mean_line(group.name, group.histories, metric, by=by) for group in groups]
     unit = UNITS.get(metric, "share of games" if metric.startswith(_SHARES) else metric)
     shares = metric.startswith(_SHARES)
@@ -94,7 +103,8 @@ def rows_of(groups: Sequence[SeedGroup], metrics: Sequence[str]) -> tuple[list[s
     return ["experiment", "seeds", "minutes", "decisions", *metrics], rows
 
 
-def _groups(runs: Sequence[Path]) -> list[SeedGroup]:
+def groups_of(runs: Sequence[Path]) -> list[SeedGroup]:
+    """Put runs together that differ in nothing but their seed. Raises `RunError` for what is no run or has no iteration yet."""
     by_config: dict[str, SeedGroup] = {}
     numbers: Counter[str] = Counter()
     for run in runs:
@@ -108,9 +118,29 @@ def _groups(runs: Sequence[Path]) -> list[SeedGroup]:
         if key not in by_config:
             name = str(config.get("name", run.name))
             numbers[name] += 1
-            by_config[key] = SeedGroup(name if numbers[name] == 1 else f"{name} #{numbers[name]}", [])
+            by_config[key] = SeedGroup(name if numbers[name] == 1 else f"{name} #{numbers[name]}", [], config)
         by_config[key].histories.append(columns)
     return list(by_config.values())
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A configuration by dotted key."""
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
+
+
+def apart(groups: Sequence[SeedGroup]) -> str:
+    """Return what tells groups of one experiment from each other, e.g. "x: ppo.gamma=0.9; x #2: ppo.gamma=0.5"."""
+    told = []
+    for group in groups:
+        own = _flat(group.config)
+        alike = [_flat(other.config) for other in groups if other.config.get("name") == group.config.get("name")]
+        differing = [key for key in own if any(other.get(key) != own[key] for other in alike)]
+        if differing:
+            told.append(f"{group.name}: {' '.join(f'{key}={own[key]}' for key in differing)}")
+    return "; ".join(told)
 
 
 def _page(groups: Sequence[SeedGroup], charts: Sequence[Chart]) -> str:
@@ -126,6 +156,7 @@ def _page(groups: Sequence[SeedGroup], charts: Sequence[Chart]) -> str:
                 "Means over the episodes that ended then, with Student's 95 % intervals over seeds. Runs of one experiment"
                 " whose configurations differ in more than the seed are numbered."
             ),
+            note(apart(groups)),
         ),
         chart_grid(charts),
         note(BAND_NOTE),

@@ -10,8 +10,9 @@ import io
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,10 @@ def tune(experiment: Experiment, *, runs_dir: str | os.PathLike[str] = "runs", s
         raise ConfigError(
             "pbt copies a trial's weights into others, which another algorithm can't use; search with random or asha"
         )
+    if settings.searcher == "optuna":
+        if settings.scheduler == "pbt":
+            raise ConfigError("pbt changes the values of trials that go on, so Optuna can't choose them; take asha or random")
+        import_module("optuna")
     base = replace(experiment, tune=Tune())
     for values in _corners(spaces):
         check(with_values(base, values))
@@ -115,18 +120,19 @@ def _algorithm_for(key: str, ends: Mapping[str, Any]) -> dict[str, str]:
 
 def _search(base: Experiment, settings: Tune, spaces: Mapping[str, Space], folder: Path, say: Say) -> list[Trial]:
     from ray import tune as ray_tune
-    from ray.tune.search import BasicVariantGenerator
 
+    from train.tuning.searchers import searcher_of
     from train.tuning.trial import FIXED, TrialRun
 
     fixed = {"experiment": base.to_dict(), "folder": str(folder), "metric": settings.metric}
     resources = ray_tune.PlacementGroupFactory([{"CPU": 1.0}] * num_processes(base))
+    drawn = {key: space.domain() for key, space in spaces.items()} if settings.searcher == "random" else {}
     tuner = ray_tune.Tuner(
         ray_tune.with_resources(TrialRun, resources),
-        param_space={FIXED: fixed, **{key: space.domain() for key, space in spaces.items()}},
+        param_space={FIXED: fixed, **drawn},
         tune_config=ray_tune.TuneConfig(
             num_samples=settings.trials,
-            search_alg=BasicVariantGenerator(max_concurrent=settings.concurrent, random_state=base.seed),
+            search_alg=searcher_of(settings, spaces, seed=base.seed),
             scheduler=_scheduler(settings, spaces),
             reuse_actors=True,
         ),
@@ -179,20 +185,20 @@ def _teller(settings: Tune, keys: Sequence[str], say: Say) -> Any:
 
         def _tell(self, trial: Any, what: str) -> None:
             self.ended += 1
-            values = _listed(applying({key: trial.config[key] for key in keys}))
+            values = _listed(applying({key: trial.config[key] for key in keys if key in trial.config}))
             say(f"trial {self.ended} of {settings.trials}: {what}, {values}")
 
     return Teller()
 
 
-def _trial_of(result: Any, folder: Path, keys: Iterable[str], metric: str) -> Trial:
+def _trial_of(result: Any, folder: Path, keys: Collection[str], metric: str) -> Trial:
     from train.tuning.trial import PERCENT, RUN
 
-    metrics = result.metrics or {}
+    metrics, config = result.metrics or {}, result.config or {}
     error = " ".join(str(getattr(result.error, "cause", None) or result.error).split()) if result.error else ""
     return Trial(
         run=Path(metrics.get(RUN, folder)),
-        values=applying({key: (result.config or {}).get(key) for key in keys}),
+        values=applying({key: config[key] for key in keys if key in config}),
         score=float(metrics.get(metric, math.nan)),
         percent_done=int(metrics.get(PERCENT, 0)),
         error=error,

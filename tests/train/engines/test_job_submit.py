@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.wheel import unpacked_wheel
 from train.config import Experiment
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[3]
 TOKEN = "a" * 64
 
 
@@ -48,17 +48,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with procsnake as its wheel installs it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    source.mkdir()
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "procsnake.py", "envs", "agents", "train", "serve"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, source / name)
-    build = "from setuptools import build_meta; print(build_meta.build_wheel('..'))"
-    done = subprocess.run([sys.executable, "-c", build], cwd=source, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    shutil.unpack_archive(folder / done.stdout.split()[-1], folder / "installed", "zip")
-    return folder / "installed"
+    return unpacked_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,60 @@
+"""What chooses the values of a trial: chance, or Optuna, which goes by the scores of the trials before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from train.config import Tune
+from train.tuning.space import Choice, Space, algorithm_of
+
+_MOST_DRAWN = 10
+"""Optuna draws its first trials by chance: a third of all, but no more than this, which is its own default."""
+
+
+def searcher_of(settings: Tune, spaces: Mapping[str, Space], *, seed: int) -> Any:
+    """Return Ray Tune's search algorithm for `settings.searcher`.
+
+    Random values come from the space that Ray Tune is given. Optuna has `spaces` of its own, so Ray Tune must be given none.
+    """
+    if settings.searcher == "random":
+        from ray.tune.search import BasicVariantGenerator
+
+        return BasicVariantGenerator(max_concurrent=settings.concurrent, random_state=seed)
+    import optuna
+    from ray.tune.search import ConcurrencyLimiter
+    from ray.tune.search.optuna import OptunaSearch
+
+    # Each study would be told on stderr, and each trial besides.
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    drawn = min(_MOST_DRAWN, max(2, settings.trials // 3))
+    chooser = OptunaSearch(
+        partial(suggest, spaces=spaces),
+        metric=settings.metric,
+        mode=settings.mode,
+        sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=drawn),
+    )
+    return ConcurrencyLimiter(chooser, max_concurrent=settings.concurrent)
+
+
+def suggest(trial: Any, *, spaces: Mapping[str, Space]) -> dict[str, Any]:
+    """Return the values that an `optuna.Trial` is to try, by key.
+
+    If `algorithm` is searched, only those of the trial's own are asked for, so that the scores of other algorithms say nothing
+    about them.
+    """
+    values: dict[str, Any] = {}
+    for key in sorted(spaces, key=lambda key: key != "algorithm"):
+        if "algorithm" not in values or (algorithm_of(key) or values["algorithm"]) == values["algorithm"]:
+            values[key] = _suggested(trial, key, spaces[key])
+    return values
+
+
+def _suggested(trial: Any, key: str, space: Space) -> Any:
+    if isinstance(space, Choice):
+        # By number, because Optuna warns of categories that are lists.
+        return space.values[trial.suggest_categorical(key, range(len(space.values)))]
+    if space.whole:
+        return trial.suggest_int(key, int(space.low), int(space.high), log=space.log)
+    return trial.suggest_float(key, space.low, space.high, log=space.log)
