@@ -85,6 +85,14 @@ def test_pictures_that_are_not_mostly_zero_are_left_to_the_dense_layer() -> None
     assert sparse_linear(seen, copy.deepcopy(layer).double(), scales) is None
 
 
+def test_a_full_picture_at_the_end_of_a_part_keeps_its_entries() -> None:
+    """As many bytes as there is room for aren't zero, and after them come a full picture and another part."""
+    layer, scales = layer_and_scales(80, 4)
+    seen = torch.zeros(400, 80, dtype=torch.uint8)
+    seen[:, :10], seen[255] = 3, 9
+    torch.testing.assert_close(sparse_linear(seen, layer, scales), layer(seen * scales), rtol=1e-4, atol=1e-4)
+
+
 def test_pictures_may_be_cut_out_of_others() -> None:
     whole, (layer, scales) = pictures(50, 100), layer_and_scales(30, 4)
     seen = whole[::2, 40:70]
