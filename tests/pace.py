@@ -18,6 +18,7 @@ SLOW = (
     "tests/agents/hub/test_commands.py",
     "tests/agents/hub/test_push.py::test_a_champion_that_was_pushed",
     "tests/agents/networks/test_max_pool.py",
+    "tests/agents/networks/test_sparse_linear.py",
     "tests/agents/sprt/test_statistics.py::test_of_1000_planted_tests_no_more_are_wrong_than_agreed",
     "tests/agents/test_own_commit.py::test_of_a_checkout_it_is_the_checkouts",
     "tests/agents/tournament/test_bracket.py::test_a_bracket_that_was_killed",

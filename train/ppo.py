@@ -211,6 +211,17 @@ class PPOLearner(TorchLearner):
         order = torch.randperm(batch.count, generator=self._generator).to(self._device)
         return order.tensor_split(num_minibatches)
 
+    def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:
+        """Make a step of the optimiser. RLlib would go through each gradient twice for numbers that aren't finite."""
+        sums = torch.stack([gradient.sum() for gradient in gradients_dict.values()])
+        if not sums.isfinite().all():
+            super().apply_gradients(gradients_dict)
+            return
+        for reference, gradient in gradients_dict.items():
+            self._params[reference].grad = gradient
+        for optimizer in self._named_optimizers.values():
+            optimizer.step()
+
     def _mean_over_learners(self, value: torch.Tensor) -> float:
         if self.config.num_learners > 1:
             torch.distributed.all_reduce(value, torch.distributed.ReduceOp.AVG)

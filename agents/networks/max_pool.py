@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,8 +10,8 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import max_pool2d
 
+from agents.networks.threads import in_parts
 from envs.battlesnake.kernels import compiled_for, kernel
-from envs.common.cores import usable_cores
 
 _PICTURES_A_PART = 32
 # A bfloat16's bits as the upper half of an int32, negative numbers' turned round, are in the order of the numbers. The lower
@@ -53,7 +50,7 @@ class _MaxPool(torch.autograd.Function):
             arrays = cells[part].reshape(-1, height, width * channels), best[part], places[part], row
             compiled_for(_pool, *arrays, constants=(channels,))(*arrays, channels)
 
-        _in_parts(pool, batch)
+        in_parts(pool, batch, _PICTURES_A_PART)
         ctx.save_for_backward(winners)
         ctx.shape = planes.shape
         return pooled
@@ -72,32 +69,13 @@ class _MaxPool(torch.autograd.Function):
             arrays = given[part], places[part], taken[part], row
             compiled_for(_spread, *arrays, constants=(channels,))(*arrays, channels)
 
-        _in_parts(spread, batch)
+        in_parts(spread, batch, _PICTURES_A_PART)
         return result
 
 
 def _bits(planes: torch.Tensor) -> np.ndarray:
     """Int16 (B, H, W, C), the same memory."""
     return planes.detach().permute(0, 2, 3, 1).view(torch.int16).numpy()
-
-
-def _in_parts(work: Callable[[slice], None], batch: int) -> None:
-    """`work` on all pictures, by as many threads as torch uses; who is held up by torch's own, which wait awake, does less."""
-    parts = iter([slice(start, start + _PICTURES_A_PART) for start in range(0, batch, _PICTURES_A_PART)])
-
-    def work_on() -> None:
-        for part in parts:
-            work(part)
-
-    helpers = [_threads().submit(work_on) for _ in range(1, torch.get_num_threads())] if batch > _PICTURES_A_PART else []
-    work_on()
-    for helper in helpers:
-        helper.result()
-
-
-@functools.cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(usable_cores())
 
 
 @kernel

@@ -11,13 +11,15 @@ from torch import nn
 from torch.nn.functional import linear
 
 from agents.networks.layers import Heads, orthogonal, plane_scales, to_float
+from agents.networks.sparse_linear import inputs_first, sparse_linear
 
 
 class MLP(nn.Module):
     """Flatten → hidden layers with ReLU → heads.
 
     `hidden_sizes` are the units of each hidden layer. `scales` has one factor for each entry of the observation's last axis
-    (float = raw * scale); the default is 1/255.
+    (float = raw * scale); the default is 1/255. Where that is faster, the first layer reads only what isn't zero
+    (`agents.networks.sparse_linear`).
     """
 
     scales: torch.Tensor
@@ -33,7 +35,8 @@ class MLP(nn.Module):
         super().__init__()
         inputs = math.prod(observation_shape)
         sizes = [inputs, *hidden_sizes]
-        self.hidden = nn.ModuleList(orthogonal(nn.Linear(a, b)) for a, b in pairwise(sizes))
+        layers = [orthogonal(nn.Linear(a, b)) for a, b in pairwise(sizes)]
+        self.hidden = nn.ModuleList([*map(inputs_first, layers[:1]), *layers[1:]])
         self.heads = Heads(sizes[-1], num_actions)
         planes = plane_scales(scales, observation_shape[-1])
         self.register_buffer("scales", planes.repeat(inputs // len(planes)), persistent=False)
@@ -41,8 +44,12 @@ class MLP(nn.Module):
     def forward(self, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         first, *others = self.hidden
         assert isinstance(first, nn.Linear)
-        # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a batch.
-        features = linear(to_float(observations.flatten(1)), first.weight * self.scales, first.bias).relu()
+        pictures = observations.flatten(1)
+        features = sparse_linear(pictures, first, self.scales)
+        if features is None:
+            # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a batch.
+            features = linear(to_float(pictures), first.weight * self.scales, first.bias)
+        features = to_float(features).relu()
         for layer in others:
             features = layer(features).relu()
         return self.heads(features)

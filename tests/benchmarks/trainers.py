@@ -216,10 +216,17 @@ def living_steps(algorithm: Any, work: Callable[[], int]) -> Callable[[], int]:
 
 
 def arithmetic(
-    network: str, rows: int, size: int, *, bf16: bool | None = None, channels_last: bool = True
+    network: str,
+    rows: int,
+    size: int,
+    *,
+    seen: np.ndarray | None = None,
+    bf16: bool | None = None,
+    channels_last: bool = True,
 ) -> tuple[Callable[[], int], Callable[[], int]]:
     """Work: the network alone, in batches as training has them: the forward pass of rollouts (`rows`), and `EPOCHS` times
-    forward, loss, backward, clipping and Adam (`size`). `bf16`: default as training chooses."""
+    forward, loss, backward, clipping and Adam (`size`). `seen`: observations from games, because some networks leave out zeros;
+    by default random bytes. `bf16`: default as training chooses."""
     name, options = NETWORKS[network]
     space = BattlesnakeVectorEnv(num_games=1, observation=OBSERVATION).single_observation_space
     built = networks.build(name, space.shape, 3, **options)
@@ -227,7 +234,8 @@ def arithmetic(
     # Nothing moves: trained on one batch for long, gradients would become denormal numbers, which are slow.
     optimizer = torch.optim.Adam(built.parameters(), lr=0.0, eps=1e-5)
     random = torch.Generator().manual_seed(0)
-    seen = torch.randint(0, 20, (max(rows, size), *space.shape), generator=random).to(torch.uint8)
+    shape = (max(rows, size), *space.shape)
+    seen = torch.randint(0, 20, shape, generator=random).to(torch.uint8) if seen is None else torch.from_numpy(seen.copy())
     if not channels_last:
         built.to(memory_format=torch.contiguous_format)
         seen = seen.permute(0, 3, 1, 2).contiguous().permute(0, 2, 3, 1)
@@ -265,8 +273,9 @@ def compare(network: str, num_games: int, rounds: int) -> dict[str, float]:
     ours, theirs = batched(network, num_games), stock(network, num_games).build_algo()
     games = stock(network, few, multi_agent=True).build_algo()
     results: list[dict[str, Any]] = []
-    alive = ours.env_runner.sample()[0].agent_steps() // STEPS
-    inference, learning = arithmetic(network, alive, alive * STEPS // MINIBATCHES)
+    played = ours.env_runner.sample()[0]
+    alive = played.agent_steps() // STEPS
+    inference, learning = arithmetic(network, alive, alive * STEPS // MINIBATCHES, seen=played.columns[Columns.OBS])
     work = {
         ("sampling", "batched"): sampled_steps(ours.env_runner),
         ("sampling", "stock"): living_steps(theirs, sampled_steps(theirs.env_runner, num_timesteps=rows * STEPS)),

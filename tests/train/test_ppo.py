@@ -169,6 +169,22 @@ def test_learns_in_views_that_are_drawn_for_each_decision(one_ray):
     assert best_return(toy("symmetric-identity", symmetries=True), 40)[0] >= 0.95
 
 
+@pytest.mark.parametrize("is_spoilt", [False, True])
+def test_gradients_move_the_weights_and_those_that_are_no_numbers_do_not(one_ray, is_spoilt):
+    algorithm = build_algorithm(toy("identity"))
+    learner = algorithm.learner_group._learner
+    parameters = list(learner._params.values())
+    before = [parameter.detach().clone() for parameter in parameters]
+    gradients = {reference: torch.ones_like(parameter) for reference, parameter in learner._params.items()}
+    if is_spoilt:
+        gradients[next(iter(gradients))][0, 0] = math.nan
+    learner.apply_gradients(gradients)
+    algorithm.stop()
+    moved = [parameter.detach() - old for parameter, old in zip(parameters, before, strict=True)]
+    assert sum(int((change < 0).sum()) for change in moved) == sum(change.numel() for change in moved) - is_spoilt
+    assert (moved[0][0, 0] == 0) == is_spoilt
+
+
 def test_the_same_seed_gives_the_same_numbers(one_ray):
     def curve():
         algorithm = build_algorithm(toy("corridor"))
