@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("--snakes", type=int, default=2, help="2 to 4 per game (default: %(default)s)")
     parser.add_argument("--games", type=int, default=400, help="games after which it ends (default: %(default)s)")
     parser.add_argument("--elo1", type=float, default=50.0, help="H1 of the test; H0 is 0 (default: %(default)s)")
-    parser.add_argument("--fixed", action="store_true", help="play all games, whatever they decide")
+    parser.add_argument("--fixed", action="store_true", help="play all games; the time to go is wrong then")
     parser.add_argument("--runs", type=int, default=7, help="runs of each version for the cost (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the games (default: 0)")
     parser.add_argument("--json", action="store_true", help="print the test's figures as JSON in the last line")
