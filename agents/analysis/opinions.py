@@ -6,19 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.search.alphabeta import (
-    DEFAULT_EVALUATION,
-    MAX_DEPTH,
-    WINDOW,
-    AlphaBetaWorkspace,
-    begin,
-    new_workspace,
-    prepare,
-    run,
-)
+from agents.search.alphabeta import DEFAULT_EVALUATION, WINDOW
 from agents.search.evaluation import CROWD, SURE, WIN, Weights
 from agents.search.learned import chosen_evaluation, evaluation_in_words
 from agents.search.make_unmake import search_rules
+from agents.search.paranoid import MAX_DEPTH, AlphaBetaWorkspace, begin, new_workspace, prepare, run
 from agents.search.time_management import WorkspacePool
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import State

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from agents import registry
 from agents.search import AlphaBeta
+from agents.sprt.play import SprtProgress
+from agents.sprt.statistics import log_likelihood_ratio, possible_scores
 from tests.agents.boards import board
 from tests.benchmarks import yardstick
 from tests.benchmarks.yardstick import TODAY, Elsewhere
@@ -57,15 +60,42 @@ def test_todays_version_in_another_process_moves_as_it_does_here(settings, elsew
         assert there.cpu_ms > 0
 
 
-@pytest.mark.long
-def test_one_command_plays_the_test(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def run_command(tmp_path, monkeypatch):
+    """Runs the command, with today's version in the place of the old one, and its games in an empty folder."""
     monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
     monkeypatch.setattr(yardstick, "unpack", lambda commit, folder: TODAY)
     monkeypatch.setattr(yardstick, "equal_nodes", lambda old, snakes, runs: 2 * old.nodes)
     monkeypatch.setattr(yardstick, "TODAY", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["yardstick", "--nodes", "20", "--games", "2", "--json"])
-    yardstick.main()
+
+    def run(*options):
+        monkeypatch.setattr(sys, "argv", ["yardstick", *options])
+        yardstick.main()
+
+    return run
+
+
+@pytest.mark.long
+def test_one_command_plays_the_test(run_command, capsys):
+    run_command("--nodes", "20", "--games", "2", "--json")
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert told["games"] == 2
     assert [player["name"] for player in told["players"]] == ["today", yardstick.YARDSTICK]
     assert told["players"][0]["spec"] == "alphabeta?nodes=40"
+
+
+@pytest.mark.parametrize("seats", [2, 4])
+@pytest.mark.parametrize(("option", "verdict"), [((), "H1"), (("--fixed",), None)])
+def test_only_a_test_of_fixed_length_plays_on_after_a_thousand_games_won(seats, option, verdict, run_command, monkeypatch):
+    found = []
+
+    def play_sprt(test, store, **_):
+        counts = np.zeros(len(possible_scores(seats)), np.int64)
+        counts[-1] = 1000 // seats
+        found.append(test.hypotheses.verdict(float(log_likelihood_ratio(counts, seats, test.hypotheses))))
+        return SprtProgress(test)
+
+    monkeypatch.setattr(yardstick, "Elsewhere", lambda tree, nodes: SimpleNamespace(name="old", nodes=nodes, close=list))
+    monkeypatch.setattr(yardstick, "play_sprt", play_sprt)
+    run_command("--snakes", str(seats), *option)
+    assert found == [verdict]

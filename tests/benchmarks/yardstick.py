@@ -4,7 +4,8 @@ The old version (commit 9be3ed9 unless told otherwise) is unpacked into `outputs
 Both versions first think about the same 64 mid-game positions in turns, which tells what a node costs each of them in
 processor time. Then they play a sequential test as `procsnake sprt` does: the old one with `--nodes` nodes per move, today's
 with as many as cost the same. With four snakes, today's has one seat and the old one three. The same command with `--new-nodes`
-continues a test that was stopped.
+continues a test that was stopped. With `--fixed` all `--games` are played, because the Elo of a test that stops early errs
+towards its verdict.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from tests.benchmarks.measure import machine
 
 TODAY = Path(__file__).parents[2]
 YARDSTICK = "9be3ed9"
+NEVER = 1e-300
+"""With such risks not even a thousand games decide a test, be they all won."""
 
 
 class Elsewhere(Agent):
@@ -140,6 +143,7 @@ def main() -> None:
     parser.add_argument("--snakes", type=int, default=2, help="2 to 4 per game (default: %(default)s)")
     parser.add_argument("--games", type=int, default=400, help="games after which it ends (default: %(default)s)")
     parser.add_argument("--elo1", type=float, default=50.0, help="H1 of the test; H0 is 0 (default: %(default)s)")
+    parser.add_argument("--fixed", action="store_true", help="play all games; the time to go is wrong then")
     parser.add_argument("--runs", type=int, default=7, help="runs of each version for the cost (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the games (default: 0)")
     parser.add_argument("--json", action="store_true", help="print the test's figures as JSON in the last line")
@@ -153,7 +157,9 @@ def main() -> None:
         nodes = options.new_nodes or equal_nodes(old, options.snakes, options.runs)
         agents.register(old.name, lambda: old)
         today, before = Player("today", f"alphabeta?nodes={nodes}"), Player(options.commit, old.name)
-        test = Sprt(players=(today, before), hypotheses=Hypotheses(elo1=options.elo1), seats=options.snakes, seed=options.seed)
+        risks = {"alpha": NEVER, "beta": NEVER} if options.fixed else {}
+        hypotheses = Hypotheses(elo1=options.elo1, **risks)
+        test = Sprt(players=(today, before), hypotheses=hypotheses, seats=options.snakes, seed=options.seed)
         name = f"{options.commit}-{options.snakes}-snakes-{old.nodes}-against-{nodes}-nodes-{options.seed}.db"
         with Store(folder / name, Sprt) as store, Live(line) as live:
             progress = play_sprt(test, store, max_games=options.games, on_game=live)

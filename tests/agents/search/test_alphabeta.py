@@ -8,9 +8,9 @@ import pytest
 
 from agents import make
 from agents.search import AlphaBeta
-from agents.search.alphabeta import MAX_DEPTH
 from agents.search.evaluation import CROWD, WIN, Weights, judge
 from agents.search.make_unmake import search_rules
+from agents.search.paranoid import MAX_DEPTH
 from agents.search.territory import new_territory, survey
 from envs.battlesnake.rules import step_board
 from envs.battlesnake.safety import safe_moves
