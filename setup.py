@@ -82,8 +82,8 @@ PROCGEN = [
     "rliable>=1.2,<2",
     "pandas<3",  # arch 7, which rliable asks for, doesn't import with pandas 3
 ]
-# What gym3 and Procgen need beside NumPy 1. `pip install --no-deps gym3==0.3.3 procgen-mirror==0.10.7` after it keeps NumPy 2, as the
-# Makefile does for `dev`.
+# What gym3 and Procgen need beside NumPy 1. `pip install --no-deps gym3==0.3.3 procgen-mirror==0.10.7` after it keeps NumPy 2;
+# for `dev`, the Makefile does that.
 PROCGEN_NUMPY2 = [
     "gym<1",
     "cffi",

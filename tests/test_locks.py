@@ -22,7 +22,7 @@ PYTHONS = [f"3.{minor}" for minor in range(40) if SpecifierSet(said_by_setup()["
 LINUX = {"sys_platform": "linux", "platform_machine": "x86_64", "platform_system": "Linux", "os_name": "posix", "extra": ""}
 CHOSEN_BY_HAND = {"torch"}
 BESIDE_NUMPY_2 = {"gym3", "procgen", "procgen-mirror"}
-"""They ask for NumPy 1 and work beside NumPy 2. pyproject.toml tells uv so; the Makefile installs them without what they ask for."""
+"""They ask for NumPy 1 and work beside NumPy 2. pyproject.toml tells uv so, and the Makefile installs them with `--no-deps`."""
 
 
 def locked(python: str) -> dict[str, str]:

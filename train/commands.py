@@ -66,8 +66,8 @@ examples:
 """
 COMPARE_HELP = """\
 The same board, reward and time for the SageMaker starter pack's DQN, DQN on one core and on all, APEX and PPO, one after the
-other. Finished seeds are not run again: the same command goes on where it was stopped. The starter pack's DQN needs MXNet, which
-has an environment of its own (docs/mxnet-dqn.md says how to make it); the others can be compared without it.
+other. Finished seeds are not run again: the same command goes on where it was stopped. The starter pack's DQN needs MXNet, for
+which docs/mxnet-dqn.md makes an environment of its own; the others can be compared without it.
 
 examples:
   procsnake compare battlesnake --minutes 15 --seeds 3            # four hours on a quiet machine

@@ -77,8 +77,8 @@ def compare(
     """Train each contender with seeds 0 … seeds - 1 for `minutes`, and write the comparison into the folder `out`.
 
     `out` gets `runs/`, `comparison.json` (which is also returned), `comparison.html` and `comparison.png`. Raises
-    `ConfigError` or `UnknownNameError` for contenders that can't be compared, `MissingDependencyError` without MXNet for one that
-    needs it, and `RunError` if a training fails.
+    `ConfigError` or `UnknownNameError` for contenders that can't be compared, `MissingDependencyError` for one that needs MXNet
+    where MXNet isn't, and `RunError` if a training fails.
     """
     if minutes <= 0 or seeds < 1:
         raise ConfigError(f"minutes is {minutes:g} and seeds {seeds}; they must be above 0")
