@@ -121,7 +121,7 @@ $(MXNET)/.installed: $(INSTALLED)
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info < (3, 13) else "MXNet and NumPy 1 need Python 3.10 to 3.12; say which: make PYTHON=python3.12 …")'
 	$(PYTHON) -m venv $(MXNET)
 	$(MXNET)/bin/pip install --quiet mxnet==1.9.1 graphviz==0.8.4 numpy==1.26.4 requests
-	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(MXNET)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
+	{ pwd; $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; } > "$$($(MXNET)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 
 # TensorFlow wants other versions than the rest, and so gets an environment of its own in front of the other one.
