@@ -127,7 +127,7 @@ $(MXNET)/.installed: $(INSTALLED)
 # TensorFlow wants other versions than the rest, and so gets an environment of its own in front of the other one.
 $(TENSORFLOW)/.installed: $(INSTALLED)
 	$(PYTHON) -m venv $(TENSORFLOW)
-	$(TENSORFLOW)/bin/pip install --quiet 'tensorflow-cpu==2.21.*' 'ml-dtypes<0.6' numpy==1.26.4
+	$(TENSORFLOW)/bin/pip install --quiet 'tensorflow-cpu==2.21.*' 'ml-dtypes<0.6' "numpy==$$($(BIN)/python -c 'import numpy; print(numpy.__version__)')"
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(TENSORFLOW)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 
