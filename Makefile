@@ -6,12 +6,19 @@ INSTALLED := $(VENV)/.installed
 
 PYTHONS := 3.10 3.11 3.12 3.13
 TENSORFLOW := .venv-tensorflow
+MXNET := .venv-mxnet
 CLUSTER := .venv-cluster
 SAGEMAKER := .venv-sagemaker
+# Both work beside NumPy 2, but ask for NumPy 1; so they are installed without what they ask for, which the extra `dev` has.
+PROCGEN := 'gym3; python_version < "3.13"' 'procgen; python_version < "3.11"' \
+  'procgen-mirror; python_version >= "3.11" and python_version < "3.13" and sys_platform == "linux" and platform_machine == "x86_64"'
 LONG := $(BIN)/python -m pytest -m long
 MACHINES := tests/train/cluster tests/train/sagemaker
 ENGINES := tests/train/engines
 LEGACY := tests/serve/aicrowd/test_legacy.py
+# What needs MXNet, and what shows that NumPy 1.26, which users of MXNet and of the extra `procgen` have, does as well as NumPy 2.
+NUMPY_1 := tests/agents/networks/test_mxnet_runtime.py tests/train/test_mxnet_dqn.py tests/envs/procgen \
+  tests/train/comparison/test_compare.py::test_finished_seeds_are_not_run_again
 
 .PHONY: play test test-fast checks tests test-long long-training long-others long-sdk legacy-test test-engines test-trackers docs notebooks locks programs clean
 
@@ -36,15 +43,16 @@ test-fast: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -m "not long and not slow"
 
 # Most of these wait more than they compute, so they run two by two; machines that must answer each other in time run alone.
-test-long: $(INSTALLED) $(TENSORFLOW)/.installed programs
+test-long: $(INSTALLED) $(TENSORFLOW)/.installed $(MXNET)/.installed programs
 	$(MAKE) --jobs=2 --output-sync=target long-training long-others long-sdk
 	$(LONG) $(MACHINES)
 
-# The last two are here so that both halves take equally long.
+# The last three are here so that both halves take equally long.
 long-training:
 	$(LONG) tests/train $(MACHINES:%=--ignore=%) --ignore=$(ENGINES)
 	PROCSNAKE_EXAMPLES=10000 $(BIN)/python -m pytest tests/envs/battlesnake/test_properties.py
 	$(TENSORFLOW)/bin/python -m pytest -m long tests/agents/export/test_savedmodel.py
+	$(MXNET)/bin/python -m pytest -m "" $(NUMPY_1)
 
 long-others:
 	$(LONG) tests --ignore=tests/train
@@ -80,7 +88,7 @@ locks:
 	for version in $(PYTHONS); do \
 	  uv pip compile --quiet --no-annotate --generate-hashes --custom-compile-command "make locks" \
 	    --python-version $$version --python-platform x86_64-manylinux_2_28 --constraint constraints.txt \
-	    --override .ci/locks/without_torch.txt --extra dev setup.py --output-file .ci/locks/python-$$version.txt || exit 1; \
+	    --override .ci/locks/without_torch.txt --extra dev --extra procgen setup.py --output-file .ci/locks/python-$$version.txt || exit 1; \
 	done
 
 # What the long tests need beside Python, by the names of Debian's packages.
@@ -106,12 +114,21 @@ $(INSTALLED): setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet torch==2.13.0
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --no-deps --constraint constraints.txt $(PROCGEN)
+	touch $@
+
+# MXNet asks for NumPy 1, and so gets an environment of its own in front of the other one.
+$(MXNET)/.installed: $(INSTALLED)
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info < (3, 13) else "MXNet and NumPy 1 need Python 3.10 to 3.12; say which: make PYTHON=python3.12 …")'
+	$(PYTHON) -m venv $(MXNET)
+	$(MXNET)/bin/pip install --quiet mxnet==1.9.1 graphviz==0.8.4 numpy==1.26.4 requests
+	{ pwd; $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; } > "$$($(MXNET)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 
 # TensorFlow wants other versions than the rest, and so gets an environment of its own in front of the other one.
 $(TENSORFLOW)/.installed: $(INSTALLED)
 	$(PYTHON) -m venv $(TENSORFLOW)
-	$(TENSORFLOW)/bin/pip install --quiet 'tensorflow-cpu==2.21.*' 'ml-dtypes<0.6' numpy==1.26.4
+	$(TENSORFLOW)/bin/pip install --quiet 'tensorflow-cpu==2.21.*' 'ml-dtypes<0.6' "numpy==$$($(BIN)/python -c 'import numpy; print(numpy.__version__)')"
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(TENSORFLOW)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
 	touch $@
 
@@ -132,4 +149,4 @@ $(SAGEMAKER)/.installed: $(INSTALLED) constraints-sagemaker.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(TENSORFLOW) $(CLUSTER) $(SAGEMAKER) *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TENSORFLOW) $(MXNET) $(CLUSTER) $(SAGEMAKER) *.egg-info .pytest_cache .ruff_cache .hypothesis

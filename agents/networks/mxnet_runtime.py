@@ -7,7 +7,9 @@ While MXNet is imported, it uses six names that NumPy 1.24 dropped. This module 
 from __future__ import annotations
 
 import platform
+import sys
 import warnings
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from mxnet.nd import NDArray
 
 _HAS_NUMPY_1 = np.lib.NumpyVersion(np.__version__) < "2.0.0"
+_MAKEFILE = Path(__file__).parents[2] / "Makefile"
+"""In a clone of the repository, it makes the environment."""
 _DROPPED = {"bool": bool, "object": object, "int": int, "float": float, "complex": complex, "str": str}
 
 
@@ -46,7 +50,12 @@ def _how_to_install() -> str:
     if system != ("Linux", "x86_64"):
         instead = shell_command("train", "battlesnake-dqn")
         return f"{instead}, the same on torch: MXNet has no wheel for {' on '.join(system)}, only for Linux on x86_64"
-    return pip_install("procsnake[mxnet]") if _HAS_NUMPY_1 else install_beside("mxnet")
+    if _HAS_NUMPY_1:
+        return pip_install("procsnake[mxnet]")
+    if _MAKEFILE.is_file() and sys.version_info < (3, 13):
+        clone = _MAKEFILE.parent
+        return f"make -C {clone} .venv-mxnet/.installed, and then {clone}/.venv-mxnet/bin/python -m procsnake …"
+    return install_beside("mxnet")
 
 
 mx: Any = _import_mxnet()

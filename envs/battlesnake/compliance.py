@@ -117,10 +117,10 @@ def _play(state: State, seed: int, num_turns: int, step: Step, what: str) -> Sta
         running = np.flatnonzero([not is_over(a, b, r) for b in range(state.num_boards)])
         if not len(running):
             break
-        for b in running:
-            moves[b] = np.random.default_rng((seed, int(b), turn)).integers(0, 4, state.num_snakes)
+        for b in running.tolist():
+            moves[b] = np.random.default_rng((seed, b, turn)).integers(0, 4, state.num_snakes)
         before = Boards(*(array.copy() for array in a))
-        for b in running:
+        for b in running.tolist():
             step(a, b, r, moves)
         _check_step(before, state, turn, f"{what}, turn {turn}")
         keys = a.turn.copy(), a.key.copy()

@@ -72,7 +72,7 @@ class BattlesnakeEnv(gymnasium.Env[np.ndarray, int]):
         if not self._running:
             raise InvalidActionError("there is no running game; call reset() first")
         if not self.action_space.contains(action):
-            raise InvalidActionError(f"action is {action!r}; it must be an integer in 0..{self.action_space.n - 1}")
+            raise InvalidActionError(f"action is {action!r}; it must be an integer in 0..{int(self.action_space.n) - 1}")
         self._game.advance(self._moves(int(action)))
         batch = self._game.batch
         terminated, truncated = bool(batch.terminated[0]), bool(batch.truncated[0])

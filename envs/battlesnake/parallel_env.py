@@ -85,7 +85,7 @@ class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
             raise InvalidActionError("there is no running game; call reset() first")
         for agent in self.agents:
             if agent not in actions or not self.action_spaces[agent].contains(actions[agent]):
-                last = self.action_spaces[agent].n - 1
+                last = int(self.action_spaces[agent].n) - 1
                 raise InvalidActionError(f"action of {agent} is {actions.get(agent)!r}; it must be an integer in 0..{last}")
         slots = [self._slots[agent] for agent in self.agents]
         moves = np.zeros(len(self.possible_agents), np.int8)

@@ -171,7 +171,7 @@ def hazard_layers(state: State, board: int = 0) -> dict[tuple[int, int], int]:
     """What `place_hazards` takes, of a board: layers by point, sorted by x then y, snail_mode's memory last."""
     a = state.arrays
     layers = Counter(
-        dict(sorted((state.point(cell), int(a.hazards[board, cell])) for cell in np.flatnonzero(a.hazards[board])))
+        dict(sorted((state.point(cell), int(a.hazards[board, cell])) for cell in np.flatnonzero(a.hazards[board]).tolist()))
     )
     for cell, times in a.trail[board]:
         if times:

@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -151,7 +151,7 @@ class State:
 
     def points(self, counts: np.ndarray) -> list[tuple[int, int]]:
         """Return the points that a per-cell count array (food[b], hazards[b]) counts, each as often, sorted by x, then y."""
-        cells = np.flatnonzero(counts)
+        cells = np.flatnonzero(counts).tolist()
         return sorted(p for cell in cells for p in [self.point(cell)] * int(counts[cell]))
 
     def place_snake(
@@ -173,7 +173,7 @@ class State:
                 raise InvalidStateError(f"{field}.body holds ({x}, {y}), which is off the {self.width}x{self.height} board")
         if a.cause[board, slot] != ABSENT:
             raise InvalidStateError(f"{field} is taken already")
-        cells = np.array(body) @ (1, self.width + 2) + self.cell(0, 0)
+        cells = np.array(body, np.int64) @ np.array((1, self.width + 2)) + self.cell(0, 0)
         a.body[board, slot, : len(cells)] = cells
         a.head[board, slot], a.length[board, slot], a.health[board, slot] = 0, len(cells), health
         a.cause[board, slot] = cause
@@ -200,8 +200,9 @@ class State:
         """Write all boards to an `.npz` file (no pickle inside); the file appears whole or not at all."""
         target = Path(path)
         with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".part", delete=False) as part:
-            stored = {"size": np.array([self.width, self.height]), "settings": np.array(json.dumps(asdict(self.settings)))}
-            np.savez_compressed(part, **stored, **self.arrays._asdict())
+            settings = json.dumps(asdict(self.settings))
+            stored: dict[str, Any] = {"size": [self.width, self.height], "settings": settings, **self.arrays._asdict()}
+            np.savez_compressed(part, **stored)
         os.replace(part.name, target)
 
     @classmethod

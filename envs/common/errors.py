@@ -82,10 +82,10 @@ def pip_install(*requirements: str) -> str:
 def install_beside(extra: str) -> str:
     """Return the shell command that installs an extra into an environment of its own, for parts that ask for NumPy 1.
 
-    Python 3.12 is the newest that NumPy 1 has wheels for.
+    It gets the Python that runs here, or 3.12, the newest that NumPy 1 has wheels for.
     """
-    place = f".venv-{extra}"
-    return f"python3.12 -m venv {place} && {place}/bin/pip install {shlex.quote(f'procsnake[train,{extra}]')}"
+    place, minor = f".venv-{extra}", min(sys.version_info.minor, 12)
+    return f"python3.{minor} -m venv {place} && {place}/bin/pip install {shlex.quote(f'procsnake[train,{extra}]')}"
 
 
 def _extra_with(package: str) -> str | None:

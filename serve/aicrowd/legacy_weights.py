@@ -36,7 +36,8 @@ def read_weights(bundle: Bundle) -> Arrays:
 def npz(weights: Arrays) -> bytes:
     """Return the arrays as a NumPy archive."""
     file = io.BytesIO()
-    np.savez(file, **weights)
+    arrays: dict[str, Any] = dict(weights)
+    np.savez(file, **arrays)
     return file.getvalue()
 
 

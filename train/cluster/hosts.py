@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import re
 import socket
 import struct
@@ -11,6 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.common.errors import ProcsnakeError
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows; the machines of a run are Linux.
+    fcntl = None  # type: ignore[assignment]
 
 _SIOCGIFADDR = 0x8915
 _INTERFACE_BYTES, _ADDRESS_AT = 256, 20
@@ -49,7 +53,9 @@ class Hosts:
         return sorted(self.groups.keys() - {self.head}, key=natural)
 
     def address(self) -> str:
-        """This machine's address on `interface`, or the loopback address if it has no such device."""
+        """This machine's address on `interface`, or the loopback address if it has no such device, or is Windows."""
+        if fcntl is None:
+            return "127.0.0.1"
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
             request = struct.pack(f"{_INTERFACE_BYTES}s", self.interface.encode()[:15])
             try:

@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from agents.pages.figure import save_charts
 from envs.common.command_line import write_whole
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError, UnknownNameError
+from train.algorithm_settings import MXNetDQNSettings
 from train.comparison.statistics import BAND_NOTE, LAST_SHARE, SeedEstimate, mean, mean_line, ratio, reached
-from train.comparison.trainings import Say, Training, train_all
+from train.comparison.trainings import Say, Training, is_finished, train_all
 from train.config import Experiment
 from train.runs.folder import BUNDLE, disk_errors
 from train.runs.history import Columns, read_columns
@@ -75,7 +77,8 @@ def compare(
     """Train each contender with seeds 0 … seeds - 1 for `minutes`, and write the comparison into the folder `out`.
 
     `out` gets `runs/`, `comparison.json` (which is also returned), `comparison.html` and `comparison.png`. Raises
-    `ConfigError` or `UnknownNameError` for contenders that can't be compared, and `RunError` if a training fails.
+    `ConfigError` or `UnknownNameError` for contenders that can't be compared, `MissingDependencyError` for one that needs MXNet
+    where MXNet isn't, and `RunError` if a training fails.
     """
     if minutes <= 0 or seeds < 1:
         raise ConfigError(f"minutes is {minutes:g} and seeds {seeds}; they must be above 0")
@@ -85,6 +88,7 @@ def compare(
         Training(f"{number} of {len(jobs)}: {name}, seed {experiment.seed}", experiment, CONTENDERS[name].num_threads)
         for number, (name, experiment) in enumerate(jobs, 1)
     ]
+    _look_for_mxnet(folder, [experiment for _, experiment in jobs])
     runs: dict[str, list[Path]] = {name: [] for name in names}
     for (name, _), run in zip(jobs, train_all(trainings, folder, say=say), strict=True):
         runs[name].append(run)
@@ -95,6 +99,12 @@ def compare(
         write_whole(folder / "comparison.html", _page(found, charts))
         save_charts(folder / "comparison.png", charts)
     return found
+
+
+def _look_for_mxnet(folder: Path, experiments: Iterable[Experiment]) -> None:
+    """Raise MXNet's error here, where it is read, and not in the log of a training."""
+    if any(isinstance(one.settings, MXNetDQNSettings) and not is_finished(folder, one) for one in experiments):
+        import_module("agents.networks.mxnet_runtime")
 
 
 def _measure(runs: Mapping[str, Sequence[Path]], minutes: float, cores: int) -> dict[str, Any]:

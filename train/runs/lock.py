@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,7 +13,14 @@ from typing import Any
 
 from train.runs.folder import RunError, disk_errors
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 LOCK = ".lock"
+_BEHIND_THE_TEXT = 1 << 20
+"""Windows lets nobody read a byte that another process has locked. There, the lock is a byte far behind the holder's name."""
 
 
 @contextmanager
@@ -42,7 +49,7 @@ def forget_lock(run: Path) -> None:
 def _take(file: Any, run: Path) -> None:
     here = socket.gethostname()
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _reserve(file)
         is_held = False
     except BlockingIOError:
         is_held = True
@@ -61,6 +68,18 @@ def _take(file: Any, run: Path) -> None:
     _write(file, json.dumps({"pid": os.getpid(), "host": here}))
 
 
+def _reserve(file: Any) -> None:
+    """Lock the file for as long as it is open. Raises `BlockingIOError` if another process has locked it."""
+    if sys.platform == "win32":
+        os.lseek(file.fileno(), _BEHIND_THE_TEXT, os.SEEK_SET)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(*error.args) from error
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _holder(file: Any) -> dict[str, Any]:
     file.seek(0)
     try:
@@ -73,6 +92,8 @@ def _holder(file: Any) -> dict[str, Any]:
 def _is_alive_here(holder: dict[str, Any], here: str) -> bool:
     if holder.get("host") != here or not isinstance(holder.get("pid"), int) or holder["pid"] in (0, os.getpid()):
         return False
+    if sys.platform == "win32":
+        return True  # There, os.kill with 0 sends Ctrl-C.
     try:
         os.kill(holder["pid"], 0)
     except ProcessLookupError:

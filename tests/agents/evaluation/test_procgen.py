@@ -20,6 +20,7 @@ from agents.evaluation import procgen as procgen_evaluation
 from agents.evaluation.procgen import EpisodesScore, aggregates_by_split, chosen_levels, evaluate, score_matrix, table
 from agents.evaluation.procgen_episodes import animation, pictures, play
 from envs.common.errors import ConfigError
+from envs.procgen.games import load_library
 from envs.procgen.vector_env import ProcgenVectorEnv
 from envs.procgen.wrappers import innermost
 from tests.agents.pages.reading import Page
@@ -200,6 +201,7 @@ def test_the_matrix_has_a_column_a_game_and_needs_as_many_runs_of_each() -> None
 def test_the_report_needs_nothing_else_and_shows_curve_references_and_films(
     to_the_right: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    load_library()
     run = to_the_right.parent
     (run / "progress.csv").write_text(
         "agent_steps,episode_return_mean,evaluation_return_mean\n100,2.5,\n200,3.5,3.0\n300,,\n400,5.5,4.0\n"
@@ -233,6 +235,7 @@ def test_q_values_are_not_drawn_from(to_the_right: Path) -> None:
 
 
 def test_the_command_line_prints_the_scores(to_the_right: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    load_library()
     assert procsnake.main(["evaluate", str(to_the_right), "--levels", "test", "--episodes", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [score["levels"] for score in found["scores"]] == ["test:200"] * 2

@@ -10,6 +10,7 @@ import pytest
 
 from envs.common.errors import MissingDependencyError
 
+HOW = r"make -C \S+ \.venv-mxnet/\.installed" if sys.version_info < (3, 13) else r"python3\.12 -m venv \.venv-mxnet"
 IS_FOR_THIS_MACHINE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
 
 
@@ -18,6 +19,6 @@ def test_beside_numpy_2_it_is_refused_with_the_way_to_an_environment_of_its_own(
     monkeypatch.setattr(np, "__version__", "2.2.6")
     monkeypatch.setitem(vars(np), "bool", np.bool_)
     monkeypatch.delitem(sys.modules, "agents.networks.mxnet_runtime", raising=False)
-    with pytest.raises(MissingDependencyError, match=r"NumPy is 2\.2\.6 here.*python3\.12 -m venv \.venv-mxnet"):
+    with pytest.raises(MissingDependencyError, match=rf"NumPy is 2\.2\.6 here.* {HOW}"):
         import agents.networks.mxnet_runtime  # noqa: F401
     assert vars(np)["bool"] is np.bool_

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from envs.procgen.games import load_library
 from serve.aicrowd import export
 from serve.aicrowd.export import TEMPLATE
 from tests.serve.aicrowd.entries import RECIPES, settings
@@ -22,6 +23,7 @@ PROBE = Path(__file__).with_name("kit_probe.py")
 
 def probed(entry: Path) -> dict:
     """What the entry's environment does."""
+    load_library()
     (experiment,) = (path for path in (entry / "experiments").glob("*.yaml") if path.stem != "procgen-starter-example")
     done = subprocess.run(
         [sys.executable, PROBE, experiment], cwd=entry, capture_output=True, text=True, timeout=120, check=False

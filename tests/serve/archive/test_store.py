@@ -273,8 +273,8 @@ def test_a_server_keeps_house_by_itself(tmp_path):
     store = GameStore(url, max_age_s=-10)
     tell(store, "s", ("move", play(seed=1).requests[0][0], 0))
     assert store.flush()
-    store.close()
     assert "game-0" not in {game["id"] for game in store.games()}
+    store.close()
 
 
 def test_what_is_exported_is_the_game(store, tmp_path):

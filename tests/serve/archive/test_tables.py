@@ -94,8 +94,9 @@ def test_the_next_column_breaks_no_database(old, monkeypatch):
 def test_a_step_that_fails_changes_nothing(old, monkeypatch):
     good = "ALTER TABLE games ADD COLUMN note TEXT"
     monkeypatch.setattr(game_tables, "STATEMENTS", (good, "UPDATE nonsense SET x = 1"))
-    with pytest.raises(GamesUnavailableError, match="no such table: nonsense"):
-        GameArchive(f"sqlite:///{old}").games()
+    told = "no such table: nonsense"
+    with closing(GameArchive(f"sqlite:///{old}")) as archive, pytest.raises(GamesUnavailableError, match=told):
+        archive.games()
     monkeypatch.undo()
     store = GameStore(f"sqlite:///{old}")
     assert len(store.games()) == 4
@@ -104,7 +105,8 @@ def test_a_step_that_fails_changes_nothing(old, monkeypatch):
 
 
 def test_a_database_of_a_newer_procsnake_is_refused_before_the_server_listens(old):
-    GameArchive(f"sqlite:///{old}").games()
+    with closing(GameArchive(f"sqlite:///{old}")) as archive:
+        archive.games()
     ask(old, "UPDATE schema_version SET version = 99")
     store = GameStore(f"sqlite:///{old}")
     with pytest.raises(GamesUnavailableError, match=r"newer procsnake.* version 99"):
@@ -112,6 +114,7 @@ def test_a_database_of_a_newer_procsnake_is_refused_before_the_server_listens(ol
     with pytest.raises(NewerDatabaseError, match="Update procsnake"):
         store.check()
     store.writer.close(0.1)
+    store._database.close()
     command = [sys.executable, "-m", "procsnake", "serve", "random", "--port", "0", "--database", f"sqlite:///{old}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2

@@ -132,6 +132,7 @@ def test_what_waits_is_bounded_and_ends_go_first(tmp_path, caplog):
     assert "turns are lost" in caplog.text
     writer.close(0.1)
     assert "were not saved" in caplog.text
+    store.close()
 
 
 def test_one_that_no_database_can_hold_does_not_stop_the_others(store):
@@ -229,6 +230,7 @@ def test_games_that_only_begin_count_and_the_file_keeps_its_bound(file):
     assert highest < 6 << 20
     assert 0 < len(list(store.every_game())) < 25
     assert store.writer.lost == 0
+    store.close()
 
 
 def test_closing_writes_what_is_left(file):
@@ -236,7 +238,9 @@ def test_closing_writes_what_is_left(file):
     tell_all(store, "s", game, 0)
     store.close()
     assert store.writer.waiting == 0
-    assert all_turns_of(GameStore(f"sqlite:///{file}"), game)
+    again = GameStore(f"sqlite:///{file}")
+    assert all_turns_of(again, game)
+    again.close()
 
 
 @pytest.mark.parametrize("jump_s", [400 * 86400, -400 * 86400])

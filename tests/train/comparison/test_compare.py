@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import json
 import math
-import platform
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError
 from train.comparison.compare import CONTENDERS, USUAL, compare, experiment_of
 from train.comparison.statistics import SeedEstimate, bootstrap_interval, mean, mean_line, ratio, reached
+
+HAS_MXNET = find_spec("mxnet") is not None
 
 
 def columns(minutes, episodes, values):
@@ -120,8 +122,15 @@ def test_mistakes_are_told(tmp_path):
         compare(minutes=0, seeds=1, out=tmp_path, contenders=USUAL)
 
 
+@pytest.mark.skipif(HAS_MXNET, reason="MXNet is installed")
+def test_without_mxnet_nothing_is_begun(tmp_path):
+    with pytest.raises(MissingDependencyError, match="the readable DQN needs mxnet"):
+        compare(minutes=1, seeds=1, out=tmp_path / "out", contenders=["ppo", "mxnet-dqn"])
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.long
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="MXNet has wheels for x86_64 alone")
+@pytest.mark.skipif(not HAS_MXNET, reason="the extra [mxnet] is not installed")
 def test_finished_seeds_are_not_run_again(tmp_path):
     said: list[str] = []
     first = compare(minutes=0.01, seeds=1, out=tmp_path, contenders=["mxnet-dqn"], say=said.append)
