@@ -9,14 +9,14 @@ import numpy as np
 
 from agents.search.alphabeta import DEFAULT_EVALUATION
 from agents.search.evaluation import CROWD, SCALE, Weights
-from agents.search.features import OWN, REACHED_AFTER, SHARED
+from agents.search.features import OWN, SHARED
 from agents.search.learned import UNIT, LearnedEvaluation, chosen_evaluation, evaluation_in_words
 from agents.search.make_unmake import search_rules
-from agents.search.territory import new_territory, survey
+from agents.search.territory import REACHED_AFTER, new_territory, survey
 from agents.tuning.positions import LINEAR, features_of
 from agents.tuning.positions import UNIT as WHOLE
 from agents.tuning.self_play import Viewer
-from envs.battlesnake.state import ALIVE, State
+from envs.battlesnake.state import State
 
 _LEAST = 0.5
 HAND, LEARNED = "by hand", "learned"
@@ -133,8 +133,7 @@ def _by_hand(state: State, me: int, weights: Weights) -> list[Share]:
 
 def _learned(state: State, me: int, weights: Weights, learned: LearnedEvaluation) -> list[Share]:
     features, _ = Viewer(state, weights)(state, me)
-    a = state.arrays
-    together = int(a.length[0, a.cause[0] == ALIVE].sum())
+    together = int(state.arrays.length[0, :2].sum())
     phase = next(one for one in learned.phases if one.up_to is None or together <= one.up_to)
     mine, theirs, pair = np.split(features, [len(OWN), 2 * len(OWN)])
     group_of = {name: group for group, names in _GROUPS.items() for name in names}

@@ -88,7 +88,7 @@ _GROUPS = {"mine": OWN, "theirs": OWN, "shared": SHARED}
 class LearnedEvaluation:
     """What a file holds. It applies to duels under the rules of the standard game on boards of one size, without hazards.
 
-    The last two snakes of a larger game fight a duel, too.
+    A duel is a game of two snakes. The last two of a larger game fight no duel here, as far as the state knows of the others.
     """
 
     width: int
@@ -127,13 +127,13 @@ class LearnedEvaluation:
         """Return why the evaluation isn't meant for board 0 of this state; None if it is."""
         r, s = state.rules, state.arrays
         rules = next((name for name in ("wrapped", "constrictor", "solo", "royale") if getattr(r, name)), None)
-        alive = int(s.num_alive[0])
+        snakes = s.cause.shape[1]
         if rules:
             return f"{rules} isn't the standard game"
-        if alive < 2:
+        if snakes != 2:
+            return f"the game has {snakes} {'snake' if snakes == 1 else 'snakes'}, and {self.name} is for duels"
+        if s.num_alive[0] != 2:
             return "the game is over"
-        if alive > 2:
-            return f"{alive} snakes live, and {self.name} is for the last two"
         if s.num_hazards[0]:
             return f"the board has hazards, and {self.name} was learned without"
         if (r.width, r.height) != (self.width, self.height):

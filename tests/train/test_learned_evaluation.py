@@ -137,13 +137,12 @@ def test_a_better_evaluation_is_accepted_and_plays_the_next_generation(tmp_path,
     assert agents.make("alphabeta", evaluation=better.bundle).learned is not None
 
 
-def test_a_run_that_goes_on_on_a_cluster_comes_to_what_one_machine_does(one_ray, tmp_path, monkeypatch):
+def test_a_cluster_plays_the_same_games_and_tests(one_ray, tmp_path, monkeypatch):
     alone = train(small(), runs_dir=tmp_path / "alone")
-    begun = train(small(), runs_dir=tmp_path / "together", on_iteration=lambda row: True)
     # From here on this process can play no game itself.
     monkeypatch.setattr("agents.tuning.self_play.play_block", None)
     monkeypatch.setattr("agents.tournament.workers.play_game", None)
-    together = train(resume=begun.path, cluster="auto")
+    together = train(small(), runs_dir=tmp_path / "together", cluster="auto")
     assert together.finished
     assert curve(together.path) == curve(alone.path)
     assert weights_of(together.bundle) == weights_of(alone.bundle)

@@ -12,7 +12,7 @@ from agents.search.territory import new_territory
 from agents.tuning.positions import evaluate
 from tests.agents.boards import board, played_boards
 from tests.agents.search.test_features import positions
-from tests.agents.search.test_learned import correction, last_two, random_weights
+from tests.agents.search.test_learned import correction, random_weights
 
 
 def test_the_shares_of_a_duel_add_up_to_what_the_search_evaluates():
@@ -25,20 +25,12 @@ def test_the_shares_of_a_duel_add_up_to_what_the_search_evaluates():
         assert found.sum() == pytest.approx(found.sum(HAND) + found.sum(LEARNED))
 
 
-def test_the_shares_of_the_last_two_of_four_are_those_of_the_phase_that_the_search_is_in():
-    learned = random_weights(3)
-    for state, me in last_two(8):
-        found = explain(state, me, learned)
-        assert found.sum(LEARNED) - 1 <= correction(learned, state, me)[0] <= found.sum(LEARNED)
-
-
 def test_among_four_the_hand_written_shares_are_those_of_a_crowd():
     for state, boards, slots in played_boards(20, num_snakes=4)[::4]:
         one, me = state.select(boards[[0]]), int(slots[0])
         if one.arrays.num_alive[0] > 2:
             found = explain(one, me)
-            alive = one.arrays.num_alive[0]
-            assert found.evaluation == f"hand-written, because {alive} snakes live, and duel is for the last two"
+            assert found.evaluation == "hand-written, because the game has 4 snakes, and duel is for duels"
             assert {share.source for share in found.shares} == {HAND}
             assert found.sum() == pytest.approx(evaluate(one, me, new_territory(one), CROWD), abs=4)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from agents.search.evaluation import Weights, judge
-from agents.search.features import LARGEST, NUM_FEATURES, OWN, REACHED_AFTER, SHARED, geometry, write_features
-from agents.search.territory import NO_FOOD, new_territory, survey
+from agents.search.features import LARGEST, NUM_FEATURES, OWN, SHARED, geometry, write_features
+from agents.search.territory import NO_FOOD, REACHED_AFTER, new_territory, survey
 from envs.battlesnake.plain import board_from_state, state_from_board
 from tests.agents.boards import board, played_boards
 from tests.agents.search.test_territory import neighbours

@@ -29,7 +29,6 @@ from agents.search.learned import (
     shipped_evaluations,
 )
 from agents.search.territory import new_territory, survey
-from envs.battlesnake.plain import board_from_state, state_from_board
 from envs.battlesnake.state import ALIVE
 from tests.agents.boards import board, played_boards
 from tests.agents.search.test_features import mirrored, positions
@@ -160,7 +159,7 @@ def test_elsewhere_the_hand_written_evaluation_is_used_and_the_note_says_so(sett
     ("settings", "told"),
     [
         ({"num_snakes": 2}, "learned (duel)"),
-        ({"num_snakes": 4}, "hand-written, because 4 snakes live, and duel is for the last two"),
+        ({"num_snakes": 4}, "hand-written, because the game has 4 snakes, and duel is for duels"),
         ({"num_snakes": 2, "width": 7, "height": 9}, "hand-written, because the board is 7×9, and duel is for 11×11"),
         ({"num_snakes": 2, "ruleset": "constrictor"}, "hand-written, because constrictor isn't the standard game"),
         ({"num_snakes": 2, "ruleset": "royale"}, "hand-written, because royale isn't the standard game"),
@@ -193,37 +192,9 @@ def test_hazards_are_left_to_the_hand_written_evaluation():
     assert AlphaBeta(nodes=300, evaluation=random_weights(0)).act(state, 0).note["evaluation"] == "hand-written"
 
 
-def last_two(count=1):
-    """Positions in which two of four snakes are left, with the slot of the first of them."""
+def test_the_last_two_of_four_snakes_are_left_to_the_hand_written_evaluation():
     states = (s.select(boards[[0]]) for s, boards, _ in played_boards(60, num_snakes=4))
-    for _, state in zip(range(count), (s for s in states if s.arrays.num_alive[0] == 2)):
-        yield state, int(np.flatnonzero(state.arrays.cause[0] == ALIVE)[0])
-
-
-def test_the_last_two_of_four_snakes_have_the_score_and_the_features_of_a_duel_that_began_as_one():
-    compared = 0
-    for state, me in last_two(5):
-        plain = board_from_state(state, 0, list("0123"))
-        plain["snakes"] = [snake for snake in plain["snakes"] if snake["id"] in alive_ids(state)]
-        duel = state_from_board(plain, settings=state.settings)
-        assert duel.num_snakes == 2
-        points, features = correction(random_weights(5), state, me)
-        expected, of_duel = correction(random_weights(5), duel, 0)
-        assert (points, features.tolist()) == (expected, of_duel.tolist())
-        found, in_duel = AlphaBeta(max_depth=2, nodes=10**6).act(state, me), AlphaBeta(max_depth=2, nodes=10**6).act(duel, 0)
-        assert found.note["evaluation"] == in_duel.note["evaluation"] == "learned"
-        assert found.note["score"] == in_duel.note["score"]
-        compared += 1
-    assert compared == 5
-
-
-def alive_ids(state):
-    return {str(slot) for slot in np.flatnonzero(state.arrays.cause[0] == ALIVE)}
-
-
-def test_while_more_than_two_of_four_snakes_live_the_hand_written_evaluation_plays():
-    states = (s.select(boards[[0]]) for s, boards, _ in played_boards(60, num_snakes=4))
-    state = next(s for s in states if s.arrays.num_alive[0] == 3)
+    state = next(s for s in states if s.arrays.num_alive[0] == 2)
     me = int(np.flatnonzero(state.arrays.cause[0] == ALIVE)[0])
     default, plain = AlphaBeta(nodes=300).act(state, me), AlphaBeta(nodes=300, evaluation=HAND_WRITTEN).act(state, me)
     assert default.note["evaluation"] == HAND_WRITTEN
