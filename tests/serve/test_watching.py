@@ -9,10 +9,12 @@ import pytest
 
 import envs
 import procsnake
+from envs.procgen.games import load_library
 from tests.agents.evaluation.test_episodes import run, steps  # noqa: F401  (fixtures)
 
 
 def test_random_play_in_a_game_of_procgen_is_shown_and_told(capsys):
+    load_library()
     options = ["--levels", "7:1", "--seed", "3", "--delay", "0", "--json"]
     assert procsnake.main(["play", "procgen/bigfish", *options]) == 0
     told = json.loads(capsys.readouterr().out)

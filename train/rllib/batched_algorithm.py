@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -99,7 +100,10 @@ class BatchedAlgorithm(Algorithm):
         self.env_runner_group.sync_weights(from_worker_or_learner_group=self.learner_group, inference_only=False)
 
     def restore_from_path(self, *args: Any, **kwargs: Any) -> None:
-        super().restore_from_path(*args, **kwargs)
+        with warnings.catch_warnings():
+            # Checkpoints of NumPy 1 name numpy.core, which NumPy 2 still reads.
+            warnings.filterwarnings("ignore", "numpy.core", DeprecationWarning)
+            super().restore_from_path(*args, **kwargs)
         self._learners_copy = None
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
