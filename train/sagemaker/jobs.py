@@ -86,7 +86,8 @@ def _check_source(account: Account, described: dict[str, Any]) -> None:
     name = described["TrainingJobName"]
     raise RunError(
         f"the source of {name} is no longer at {_channel_uri(described, CODE)}; the stack's bucket keeps it for SourceDays. "
-        f"Bring its run home: {shell_command('job', 'download', name)}; then go on here: procsnake train --resume RUN --trust"
+        f"Bring its run home: {shell_command('job', 'download', name)}; "
+        f"then go on here: {shell_command('train', '--resume', 'RUN', '--trust')}"
     )
 
 
