@@ -10,7 +10,7 @@ from agents.search.alphabeta import DEFAULT_EVALUATION, WINDOW
 from agents.search.evaluation import CROWD, SURE, WIN, Weights
 from agents.search.learned import chosen_evaluation, evaluation_in_words
 from agents.search.make_unmake import search_rules
-from agents.search.paranoid import MAX_DEPTH, AlphaBetaWorkspace, begin, new_workspace, prepare, run
+from agents.search.paranoid import MAX_DEPTH, QUIET_TURNS, AlphaBetaWorkspace, begin, new_workspace, prepare, run
 from agents.search.time_management import WorkspacePool
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import State
@@ -77,7 +77,7 @@ class MoveSearch:
             safe = np.zeros(4, np.bool_)
         with self._idle.borrow(here) as space:
             space.correction.is_used[0] = self.is_learned(here)
-            prepare(here.arrays, search_rules(here.rules), *space[:3], me, _MAX_RIVALS, _NEAR)
+            prepare(here.arrays, search_rules(here.rules), *space[:3], me, _MAX_RIVALS, _NEAR, QUIET_TURNS)
             weights = CROWD if here.arrays.num_alive[0] > 2 else Weights()
             scores, depth = _deepen(here, space, weights, np.flatnonzero(safe), nodes or self.nodes)
         up, down, left, right = (scores.get(move, CERTAIN_DEATH) for move in range(4))

@@ -24,6 +24,7 @@ from agents.search.paranoid import (
     MAX_RIVALS,
     NODES,
     PLAYERS,
+    QUIET_TURNS,
     TURNS_PLAYED,
     VALUE,
     AlphaBetaWorkspace,
@@ -53,8 +54,8 @@ class AlphaBeta(Agent):
     force: in a duel, a win that it announces (`note["score"]` near `evaluation.WIN`) is a win against anyone. Of more snakes
     only the nearest `max_rivals` are searched, the second and third only if their heads are within `near` moves. The rest go
     straight on where they can, and enter my cell if they are long enough. `evaluation.judge` evaluates positions at the end of
-    the search. Where two heads could meet next, the search looks further, for up to 4 turns. It assumes that no food appears
-    and that no royale wall moves.
+    the search. Where two heads could meet next, the search looks further, for up to 4 turns, or `crowd_quiet_turns` if more
+    than two snakes live as it begins. It assumes that no food appears and that no royale wall moves.
 
     **With a policy** (a `Policy`, or its bundle's path) it has a fallback. If it proves that I die within `SOON` turns against
     opponents who know my move, it plays the best response to what the policy predicts of the nearest opponent
@@ -93,6 +94,7 @@ class AlphaBeta(Agent):
         threads: int = 1,
         weights: Weights | Mapping[str, Any] | None = None,
         crowd_weights: Weights | Mapping[str, Any] | None = None,
+        crowd_quiet_turns: Annotated[int, Range(0, QUIET_TURNS, 1)] = 1,
         evaluation: LearnedEvaluation | str | os.PathLike[str] = DEFAULT_EVALUATION,
     ) -> None:
         check_range("nodes", nodes, 1, 1 << 40)
@@ -101,6 +103,7 @@ class AlphaBeta(Agent):
         check_range("max_depth", max_depth, 1, MAX_DEPTH)
         check_range("table_bits", table_bits, 8, 24)
         check_range("threads", threads, 1, 16)
+        check_range("crowd_quiet_turns", crowd_quiet_turns, 0, QUIET_TURNS)
         self.policy = policy if policy is None or isinstance(policy, Policy) else Policy.load(policy)
         if self.policy is not None:
             self.name = f"{self.policy.name}-alphabeta"
@@ -108,6 +111,7 @@ class AlphaBeta(Agent):
         self.max_rivals, self.near = max_rivals, near
         self.max_depth, self.table_bits, self.weights = max_depth, table_bits, weights_of(weights)
         self.crowd_weights = crowd_weights_of(weights, crowd_weights)
+        self.crowd_quiet_turns = crowd_quiet_turns
         self.threads, self._has_guessed = threads, False
         self.learned = chosen_evaluation(evaluation)
         self._idle: WorkspacePool[AlphaBetaWorkspace] = WorkspacePool(self._new_workspace)
@@ -201,7 +205,8 @@ class _Search:
         self.weights = self.agent.crowd_weights if is_crowd else self.agent.weights
         x, u, f, c = self.space
         c.is_used[0] = self.agent.learned is not None and self.agent.learned.applies_to(self.state)
-        prepare(self.state.arrays, self.rules, x, u, f, self.me, self.agent.max_rivals, self.agent.near)
+        quiet_turns = self.agent.crowd_quiet_turns if is_crowd else QUIET_TURNS
+        prepare(self.state.arrays, self.rules, x, u, f, self.me, self.agent.max_rivals, self.agent.near, quiet_turns)
         x.allowed[:] = self.allowed
 
     def run(self) -> _Found:

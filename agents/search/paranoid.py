@@ -22,10 +22,10 @@ from envs.battlesnake.state import HEAD_COLLISION, Boards, State, head_cell, is_
 
 MAX_DEPTH = 56
 MAX_RIVALS = 3
-_QUIET_TURNS = 4
-_MAX_TURNS = MAX_DEPTH + _QUIET_TURNS + 1
+QUIET_TURNS = 4
+_MAX_TURNS = MAX_DEPTH + QUIET_TURNS + 1
 # Registers of a search that can be interrupted.
-_PLY, _TURN, NODES, TURNS_PLAYED, VALUE, _RETURNING, PLAYERS = range(7)
+_PLY, _TURN, NODES, TURNS_PLAYED, VALUE, _RETURNING, PLAYERS, _QUIET = range(8)
 
 
 class Stack(NamedTuple):
@@ -97,13 +97,18 @@ def share_table(space: AlphaBetaWorkspace, owner: AlphaBetaWorkspace) -> AlphaBe
 
 
 @kernel
-def prepare(s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, me: int, max_rivals: int, near: int) -> None:
-    """Begin a search on board 0 for snake `me`: choose the snakes to search, and empty the tables."""
+def prepare(
+    s: Boards, r: Rules, x: Stack, u: Turns, f: Territory, me: int, max_rivals: int, near: int, quiet_turns: int
+) -> None:
+    """Begin a search on board 0 for snake `me`: choose the snakes to search, and empty the tables.
+
+    Where two heads could meet next, the search looks up to `quiet_turns` (0 to `QUIET_TURNS`) further.
+    """
     x.table[:] = 0
     x.history[:] = 0
     x.killer[:] = NO_MOVE
     x.reg[:] = 0
-    x.reg[PLAYERS] = choose_players(s, r, x.players, me, max_rivals, near)
+    x.reg[PLAYERS], x.reg[_QUIET] = choose_players(s, r, x.players, me, max_rivals, near), quiet_turns
     survey(s, r, f)
     start_hash(s, u)
 
@@ -221,7 +226,7 @@ def _settle(
         if bound == EXACT or (bound == AT_LEAST and value >= x.beta[ply]) or (bound == AT_MOST and value <= x.alpha[ply]):
             return True, value
     # Few quiet turns in the first iterations: with several rivals nearby they would eat up a small budget.
-    if depth <= 0 and (depth <= -min(_QUIET_TURNS, x.depth[0]) or _is_quiet(s, r, x)):
+    if depth <= 0 and (depth <= -min(x.reg[_QUIET], x.depth[0]) or _is_quiet(s, r, x)):
         value = judge(s, r, f, w, me)
         if c.is_used[0]:
             value += correct(s, r, f, c, me)

@@ -125,6 +125,15 @@ def scores(snakes, **options):
     return [agent.act(state, 0).note["score"] for state in states if state.arrays.num_alive[0] == snakes]
 
 
+def test_fewer_quiet_turns_count_where_a_search_begins_with_more_than_two():
+    for snakes, counts in ((2, False), (4, True)):
+        found = [scores(snakes, crowd_quiet_turns=turns) for turns in (0, 1, 4)]
+        assert (found[0] != found[1] != found[2]) == counts
+        assert (found[0] == found[1] == found[2]) == (not counts)
+    with pytest.raises(ConfigError, match="crowd_quiet_turns is 5"):
+        make("alphabeta", crowd_quiet_turns=5)
+
+
 def test_weights_for_more_than_two_snakes_are_used_where_a_search_begins_with_more_than_two():
     usual, other = Weights(), Weights(cell=9, hunger=0)
     for snakes, takes_them in ((2, False), (4, True)):
