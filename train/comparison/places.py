@@ -12,6 +12,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from envs.common.errors import ConfigError
+from train.runs.folder import RunError
+
 LOST = -1000
 """What `poll` gives for a training whose machine was lost; no process ends with this code."""
 _PR_SET_PDEATHSIG = 1
@@ -33,6 +36,18 @@ class Running(Protocol):
 
 Begin = Callable[[Sequence[str], Path, "int | None"], Running]
 """Begins `procsnake train` with some words, a log file to append to, and a number of threads (None: as the libraries like)."""
+
+
+def require_room(cores: int, jobs: int) -> None:
+    """Raise `ConfigError` if no machine of the cluster has the CPUs of one training, for which Ray would wait for ever."""
+    import ray
+
+    each, largest = max(1, cores // jobs), int(max(node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]))
+    if each > largest:
+        raise ConfigError(
+            f"--jobs {jobs} gives each training {each} of the cluster's {cores} CPUs, but its largest machine has {largest}; "
+            f"try --jobs {-(-cores // max(1, largest))}"
+        )
 
 
 def on_this_machine(
@@ -86,8 +101,10 @@ class OnCluster:
         except TaskCancelledError:
             return -signal.SIGTERM
         except RayTaskError as error:
-            # A machine without procsnake, for example, or without the folder.
-            raise error.as_instanceof_cause() from error
+            said = " ".join(str(error.cause).split())[:300]
+            raise RunError(
+                f"a machine of the cluster can't train: {said}. Each needs procsnake, and --out at the same path"
+            ) from error
         except RayError:
             return LOST
 

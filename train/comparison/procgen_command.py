@@ -85,9 +85,11 @@ def run_benchmark(options: argparse.Namespace) -> int:
     if options.cluster:
         with options.join_cluster(options.cluster):
             from agents.tournament.on_cluster import cluster_cpus
-            from train.comparison.places import OnCluster
+            from train.comparison.places import OnCluster, require_room
 
-            return _run(protocol, options, cluster_cpus(), OnCluster)
+            cores = cluster_cpus()
+            require_room(cores, options.jobs or cores)
+            return _run(protocol, options, cores, OnCluster)
     return _run(protocol, options, usable_cores(), on_this_machine)
 
 

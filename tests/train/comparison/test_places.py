@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from envs.common.errors import ConfigError
 from tests.ray_cluster import ray_cluster
 from tests.train.comparison.test_trainings import long_one, running_in, training
-from train.comparison.places import Begin, OnCluster
+from train.comparison.places import Begin, OnCluster, require_room
 from train.comparison.trainings import is_finished, train_all
 from train.runs.folder import RunError
 from train.runs.history import read_columns
@@ -33,6 +34,12 @@ def test_trainings_end_in_order_on_the_machine_that_has_a_cpu_free(cluster, tmp_
     runs = train_all(wanted, tmp_path, jobs=2, say=lambda _: None, begin=OnCluster)
     assert [run.name.split("-")[0] for run in runs] == ["one", "other"]
     assert all(is_finished(tmp_path, one.experiment) for one in wanted)
+
+
+def test_a_training_that_fits_no_machine_is_refused(cluster):
+    require_room(cores=1, jobs=1)
+    with pytest.raises(ConfigError, match="largest machine has 1; try --jobs 2"):
+        require_room(cores=2, jobs=1)
 
 
 def test_a_training_whose_machine_is_lost_goes_on_elsewhere(cluster, tmp_path):
