@@ -146,6 +146,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 def run_train(options: argparse.Namespace) -> int:
     """Run `procsnake train`. Returns the exit code."""
     from train.config import Experiment
+    from train.stages import first_stages
 
     if options.list:
         return _list_experiments(options)
@@ -167,10 +168,24 @@ def run_train(options: argparse.Namespace) -> int:
     if options.seeds:
         return _train_seeds(experiment, options, more)
     with progress_on_stderr(options):
-        result = train_and_tell(experiment, options.runs, options.resume, **more)
+        if experiment is not None and first_stages(experiment):
+            result = _train_stages(experiment, options, more)
+        else:
+            result = train_and_tell(experiment, options.runs, options.resume, **more)
     if options.json:
         print_json(asdict(result))
     return 0 if result.finished else INTERRUPTED
+
+
+def _train_stages(experiment: Any, options: argparse.Namespace, more: dict[str, Any]) -> Any:
+    from train.stages import train_stages
+
+    def train(stage: Any, begun: Path | None) -> Any:
+        # Stages that are a single process can't use a cluster.
+        cluster = more["cluster"] if stage.uses_ray else None
+        return train_and_tell(None if begun else stage, options.runs, begun, **{**more, "cluster": cluster})
+
+    return train_stages(experiment, Path(options.runs), train, print)
 
 
 def _train_seeds(experiment: Any, options: argparse.Namespace, more: dict[str, Any]) -> int:

@@ -102,6 +102,8 @@ class Evaluation:
     """Games against each group of opponents. In other worlds than Battlesnake it is the number of episodes."""
     opponents: list[list[str]] = field(default_factory=lambda: [["random"], ["greedy"]])
     """For Battlesnake: groups of agents, as `agents.make` knows them. The policy meets each group in games of its own."""
+    ratings: dict[str, float] = field(default_factory=dict)
+    """For Battlesnake: the Elo ratings of all opponents, by name. With them there is a column `elo`."""
     env_options: dict[str, Any] = field(default_factory=dict)
     """For other worlds: options that differ from those of training, e.g. levels that training never shows."""
 
@@ -113,6 +115,11 @@ class Evaluation:
             raise ConfigError("evaluation sets neither every_minutes nor every_iterations, so it never takes place; set one")
         if not self.opponents or not all(isinstance(group, list) and group for group in self.opponents):
             raise ConfigError(f"evaluation.opponents is {self.opponents!r}; it must be lists of names as [[random], [flood]]")
+        unrated = {name for group in self.opponents for name in group} - set(self.ratings)
+        if self.ratings and unrated:
+            raise ConfigError(
+                f"evaluation.ratings lacks {', '.join(sorted(unrated))}; rate each opponent, or leave out ratings"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +175,8 @@ class Experiment:
     settings: AlgorithmSettings = field(default_factory=PPOSettings)
     """The settings of the algorithm that trains. Their class says which algorithm it is."""
     init_from: str | None = None
-    """A policy bundle, a run or a champion with whose weights the network begins. With None, they are random."""
+    """A policy bundle, a run or a champion with whose weights the network begins. With None, they are random. `procsnake train`
+    also takes another experiment's name, and trains that one first (`train.stages`)."""
     seed: int = 0
     """The number from which all random numbers of the run follow."""
     num_env_runners: int = 0

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from agents.heuristics.flood_kernels import Reach, reach
+from envs.battlesnake.reach import Reach, reach
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import ALIVE, State
 

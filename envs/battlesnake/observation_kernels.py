@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from envs.battlesnake.kernels import kernel
+from envs.battlesnake.reach import FAR, ReachArrays, fill, health_on, note_arrivals, note_bodies, note_latest
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, head_cell, is_alive, opposite_cells, step_offset
 
@@ -33,6 +34,9 @@ PLANES = (
 )
 (EDGE, FOOD, HAZARD, MY_HEAD, MY_BODY, OTHER_BODY, STRONGER_HEAD, WEAKER_HEAD, LENGTH_DIFFERENCE, STACKED_TAIL,
  OPPONENTS, THREAT) = range(12)  # fmt: skip
+REACH_PLANES = ("space", "reached_first", "roomy", "near_food")
+SPACE, REACHED_FIRST, ROOMY, NEAR_FOOD = range(12, 16)
+_MOST_PLANES = len(PLANES) + len(REACH_PLANES)
 
 MAX_COUNT = 255
 _LENGTH_SPAN = 10
@@ -46,19 +50,24 @@ class View(NamedTuple):
     """
 
     size: int  # bytes of a picture
+    num_planes: int
     frames_per_cell: int  # frames of a head cell: 4 (one a heading) if rotated, 1 if centred only, 0 if one does for all
     byte_of: np.ndarray  # int16 (frames, cells + 1): a cell's first byte; `size` if it isn't shown, as the last isn't
     edges: np.ndarray  # int16 (frames, 1 + ring): how many cells just off the board are shown, and their bytes
 
 
 @lru_cache(maxsize=16)
-def make_view(width: int, height: int, wrapped: bool, radius: int | None, rotate: bool, cyclic: bool = False) -> View:
+def make_view(
+    width: int, height: int, wrapped: bool, radius: int | None, rotate: bool, cyclic: bool = False, reach: bool = False
+) -> View:
     """Return the tables for boards of that size. With `radius` None, pictures show the whole board and aren't centred."""
+    num_planes = _MOST_PLANES if reach else len(PLANES)
     cells, frames_per_cell = (width + 2) * (height + 2), 0 if radius is None else 4 if rotate else 1
     frames = max(1, cells * frames_per_cell)
-    size = (width * height if radius is None else (2 * radius + 1) ** 2) * len(PLANES)
+    size = (width * height if radius is None else (2 * radius + 1) ** 2) * num_planes
     view = View(
         size=size,
+        num_planes=num_planes,
         frames_per_cell=frames_per_cell,
         byte_of=np.full((frames, cells + 1), size, np.int16),
         edges=np.zeros((frames, 1 + 2 * (width + height) + 4), np.int16),
@@ -76,7 +85,7 @@ def _show_whole_board(view: View, opposite: np.ndarray, width: int, height: int)
     for cell in range(len(opposite)):
         if opposite[cell] == cell:
             y, x = divmod(cell, width + 2)
-            view.byte_of[0, cell] = ((height - y) * width + x - 1) * len(PLANES)
+            view.byte_of[0, cell] = ((height - y) * width + x - 1) * view.num_planes
 
 
 @kernel
@@ -95,7 +104,7 @@ def _show_windows(view: View, opposite: np.ndarray, width: int, height: int, wra
                 x, y = (x + width // 2) % width - width // 2, (y + height // 2) % height - height // 2
             right, ahead = _turned(x, y, heading)
             if max(abs(right), abs(ahead)) <= radius:
-                byte = ((radius - ahead) * side + radius + right) * len(PLANES)
+                byte = ((radius - ahead) * side + radius + right) * view.num_planes
                 view.byte_of[frame, cell] = byte
                 if opposite[cell] != cell and not wrapped:
                     view.edges[frame, 0] += 1
@@ -120,6 +129,8 @@ class Scene(NamedTuple):
     things: np.ndarray  # int16 (N, 1 + cells): how many cells of a board hold food or hazards, and which
     items: np.ndarray  # int64 (places, items): plane | value << 8 | owner << 16 | cell << 32; owner: whose body, or _NOBODYS
     heads: np.ndarray  # int16 (places, S, 5): each living head and where it can go; else the last "cell" of a `View`
+    arrivals: np.ndarray  # int16 (places, S, cells): on which move each snake could be there (`envs.battlesnake.reach`)
+    fills: np.ndarray  # int16 (places, 5, cells): the `ReachArrays`
 
 
 def make_scene(boards: Boards, places: int) -> Scene:
@@ -130,18 +141,22 @@ def make_scene(boards: Boards, places: int) -> Scene:
         things=np.zeros((num_boards, 1 + cells), np.int16),
         items=np.zeros((places, items), np.int64),
         heads=np.zeros((places, snakes, 5), np.int16),
+        arrivals=np.zeros((places, snakes, cells), np.int16),
+        fills=np.zeros((places, len(ReachArrays._fields), cells), np.int16),
     )
 
 
 def make_pictures(rows: int, size: int) -> np.ndarray:
-    """Allocate pictures, uint8 (rows, size + 12). The 12 spare bytes take what a picture doesn't show, so that no kernel has to
+    """Allocate pictures, uint8 (rows, size + 16). The spare bytes take what a picture doesn't show, so that no kernel has to
     ask whether a cell is shown."""
-    return np.zeros((rows, size + len(PLANES)), np.uint8)
+    return np.zeros((rows, size + _MOST_PLANES), np.uint8)
 
 
 @kernel
-def list_scene(s: Boards, b: int, r: Rules, scene: Scene, place: int) -> int:
+def list_scene(s: Boards, b: int, r: Rules, view: View, scene: Scene, place: int) -> int:
     """List what is on board b, for `paint_observation`. Returns the number of items."""
+    if view.num_planes == _MOST_PLANES:
+        note_bodies(s, b, 0, r, 0, _fills(scene, place))
     things, items = scene.things[b], scene.items[place]
     n, complete = _list_things(s, b, things, items)
     if not complete:
@@ -150,8 +165,16 @@ def list_scene(s: Boards, b: int, r: Rules, scene: Scene, place: int) -> int:
     for j in range(s.cause.shape[1]):
         if is_alive(s, b, j):
             n = _list_body(s, b, j, OTHER_BODY, j, n, items)
+            if view.num_planes == _MOST_PLANES:
+                note_arrivals(s, b, j, r, _fills(scene, place), scene.arrivals[place, j])
         _list_head(s, b, j, r, scene.heads[place, j])
     return n
+
+
+@kernel
+def _fills(scene: Scene, place: int) -> ReachArrays:
+    arrays = scene.fills[place]
+    return ReachArrays(arrays[0], arrays[1], arrays[2], arrays[3], arrays[4])
 
 
 @kernel
@@ -224,6 +247,7 @@ def paint_observation(
     s: Boards,
     b: int,
     i: int,
+    r: Rules,
     view: View,
     heading: int,
     scene: Scene,
@@ -257,6 +281,30 @@ def paint_observation(
     at = byte_of[np.uint64(head)]
     picture[np.uint64(at + MY_HEAD)] = s.health[b, i]
     picture[np.uint64(at + OPPONENTS)] = s.num_alive[b] - is_alive(s, b, i)
+    if view.num_planes == _MOST_PLANES and is_alive(s, b, i):
+        _paint_reach(s, b, i, r, byte_of, scene, place, picture)
+
+
+@kernel
+def _paint_reach(
+    s: Boards, b: int, i: int, r: Rules, byte_of: np.ndarray, scene: Scene, place: int, picture: np.ndarray
+) -> None:
+    """Paint what snake i reaches from each cell that it can move to."""
+    fills = _fills(scene, place)
+    note_latest(s, b, i, scene.arrivals[place], fills)
+    for move in range(4):
+        target = head_cell(s, b, i) + step_offset(r.width, move)
+        start = s.opposite[target]
+        is_off = start != target and not r.wrapped
+        # As `envs.battlesnake.safety` has it, but that counts tails, which may be off the board now.
+        if is_off or fills.free_at[start] > 1 or health_on(s, b, r, start, s.health[b, i]) <= 0:
+            continue
+        area, _, _, first, food = fill(s, b, i, r, start, fills)
+        at = byte_of[np.uint64(start)]
+        picture[np.uint64(at + SPACE)] = min(MAX_COUNT, area)
+        picture[np.uint64(at + REACHED_FIRST)] = min(MAX_COUNT, first)
+        picture[np.uint64(at + ROOMY)] = area >= s.length[b, i]
+        picture[np.uint64(at + NEAR_FOOD)] = 0 if food == FAR else MAX_COUNT // food
 
 
 @kernel

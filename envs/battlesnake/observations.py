@@ -14,6 +14,7 @@ from envs.battlesnake.kernels import kernel
 from envs.battlesnake.observation_kernels import (
     MAX_COUNT,
     PLANES,
+    REACH_PLANES,
     Scene,
     View,
     list_scene,
@@ -32,6 +33,7 @@ from envs.common.parts import Parts
 
 # Brings each plane to about 0..1 for a network's first layer: float = uint8 * scale.
 PLANE_SCALES = (1.0, 1.0, 0.25, 0.01, 0.05, 0.05, 0.01, 0.01, 1 / 21, 1.0, 1 / 3, 1.0)
+REACH_PLANE_SCALES = (1 / 64, 1 / 32, 1.0, 1 / 128)
 
 _LEFT_AHEAD_RIGHT = np.array([[2, 0, 3], [3, 1, 2], [1, 2, 0], [0, 3, 1]], np.int8)
 _EGOCENTRIC = "egocentric-planes"
@@ -39,7 +41,7 @@ _EGOCENTRIC = "egocentric-planes"
 
 @dataclass(frozen=True, kw_only=True)
 class EgocentricPlanes:
-    """The observation uint8 (rows, columns, 12): the board as one snake sees it.
+    """The observation uint8 (rows, columns, 12), or 16 with `reach`: the board as one snake sees it.
 
     ===================== ==========================================================================================
     plane                 value of a cell
@@ -56,6 +58,16 @@ class EgocentricPlanes:
     `stacked_tail`        1 on each tail, of any snake, that will stay on its cell next turn
     `opponents`           on this snake's head: the number of other living snakes
     `threat`              1 where a snake with a `stronger_head` can go next turn
+    ===================== ==========================================================================================
+
+    With `reach`, there is also what this snake reaches (`envs.battlesnake.reach`) from each cell beside its head, unless moving
+    there is certain death:
+
+    ===================== ==========================================================================================
+    `space`               cells that it reaches alive from there, if tails move on and nobody eats
+    `reached_first`       those that it reaches before any other snake could; of two at once the longer one is first
+    `roomy`               1 if `space` is at least its length
+    `near_food`           255 divided by the moves to the nearest food that it reaches first; 0 if there is none
     ===================== ==========================================================================================
 
     All values are capped at 255. Row 0 is the top of the picture.
@@ -75,6 +87,7 @@ class EgocentricPlanes:
     radius: int | None = None
     rotate: bool = False
     cyclic: bool = False
+    reach: bool = False
 
     def __post_init__(self) -> None:
         if self.view not in ("window", "board"):
@@ -93,20 +106,20 @@ class EgocentricPlanes:
 
     def contract(self) -> dict[str, Any]:
         """Return a JSON-able description from which `observation_from_contract` makes an equal object."""
-        # Versions of procsnake before `cyclic` refuse it, and can play policies that don't use it.
-        options = {name: value for name, value in asdict(self).items() if name != "cyclic" or value}
+        # Versions of procsnake before these options refuse them, and can play policies that don't use them.
+        options = {name: value for name, value in asdict(self).items() if name not in ("cyclic", "reach") or value}
         return {"type": _EGOCENTRIC, "version": 1, **options}
 
     def space(self, width: int, height: int) -> Box:
         """Return the observation space on a board of that size."""
-        return Box(0, MAX_COUNT, (*self._shape(width, height), len(PLANES)), np.uint8)
+        return Box(0, MAX_COUNT, (*self._shape(width, height), self._num_planes), np.uint8)
 
     def observe(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Return what the snakes in `slots` (n,) of `boards` (n,) see: uint8 (n, rows, columns, 12)."""
         view = self.kernel_view(state.width, state.height, state.rules.wrapped)
         pictures, scene = make_pictures(len(boards), view.size), make_scene(state.arrays, 1)
         _observe_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), view, scene, pictures)
-        return pictures[:, : view.size].reshape(len(boards), *self._shape(state.width, state.height), len(PLANES))
+        return pictures[:, : view.size].reshape(len(boards), *self._shape(state.width, state.height), self._num_planes)
 
     def action_mask(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Return bool (n, num_actions): False where an action is certain death. If every action is, all are True."""
@@ -126,7 +139,11 @@ class EgocentricPlanes:
         """Return the kernels' form of this observation type for boards of that size."""
         centred = self.view == "window"
         radius = self._shape(width, height)[0] // 2 if centred else None
-        return make_view(width, height, wrapped, radius, self.rotate, self.cyclic)
+        return make_view(width, height, wrapped, radius, self.rotate, self.cyclic, self.reach)
+
+    @property
+    def _num_planes(self) -> int:
+        return len(PLANES) + (len(REACH_PLANES) if self.reach else 0)
 
     def _shape(self, width: int, height: int) -> tuple[int, int]:
         if self.view == "board":
@@ -262,9 +279,9 @@ def _observe_rows(
     s: Boards, r: Rules, boards: np.ndarray, slots: np.ndarray, view: View, scene: Scene, pictures: np.ndarray
 ) -> None:
     for n in range(len(boards)):
-        items = list_scene(s, boards[n], r, scene, 0)
+        items = list_scene(s, boards[n], r, view, scene, 0)
         heading = heading_in(s, boards[n], slots[n], r, view)
-        paint_observation(s, boards[n], slots[n], view, heading, scene, items, 0, pictures, n)
+        paint_observation(s, boards[n], slots[n], r, view, heading, scene, items, 0, pictures, n)
 
 
 @kernel

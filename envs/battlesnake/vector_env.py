@@ -326,8 +326,10 @@ def _show_endings(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, pl
         row = b * s.cause.shape[1] + i
         if rows.terminated[row] or rows.truncated[row]:
             if items < 0:
-                items = list_scene(s, b, r, rows.scene, place)
-            paint_observation(s, b, i, view, heading_in(s, b, i, r, view), rows.scene, items, place, rows.final_pictures, row)
+                items = list_scene(s, b, r, view, rows.scene, place)
+            paint_observation(
+                s, b, i, r, view, heading_in(s, b, i, r, view), rows.scene, items, place, rows.final_pictures, row
+            )
 
 
 @kernel
@@ -404,14 +406,14 @@ def _note_episode(s: Boards, b: int, i: int, r: Rules, rows: BatchArrays, over: 
 def _show_board(s: Boards, b: int, r: Rules, view: View, rows: BatchArrays, place: int, paint: bool) -> None:
     """Validity and mask of all rows of a board, and what they see if `paint`."""
     snakes = s.cause.shape[1]
-    items = list_scene(s, b, r, rows.scene, place) if paint else 0
+    items = list_scene(s, b, r, view, rows.scene, place) if paint else 0
     move_tails(s, b, -1)
     for i in range(snakes):
         row = b * snakes + i
         if is_alive(s, b, i):
             heading = heading_in(s, b, i, r, view)
             if paint:
-                paint_observation(s, b, i, view, heading, rows.scene, items, place, rows.pictures, row)
+                paint_observation(s, b, i, r, view, heading, rows.scene, items, place, rows.pictures, row)
             _write_mask(s, b, i, r, view, heading, rows.mask, row)
         elif rows.valid[row]:
             if paint:

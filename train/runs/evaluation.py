@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agents import evaluation, make
+from agents.evaluation.anchored_elo import AnchoredGames, elo_against
 from agents.evaluation.episodes import Decide, play
 from envs.api import BatchEnv
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
@@ -60,7 +61,8 @@ class Evaluator:
         """Return metrics of the policy with `weights` (the state of a `NetworkModule`), and `seconds_evaluation`.
 
         On Battlesnake these are, for each group of opponents, `win_rate_vs_<group>`, `draw_rate_vs_…`, `mean_turns_vs_…` and
-        `mean_length_vs_…`, and `win_rate`, the mean over the groups. On other worlds they are `evaluation_return_mean` and
+        `mean_length_vs_…`, and `win_rate`, the mean over the groups; with `ratings` also `elo`
+        (`agents.evaluation.anchored_elo`). On other worlds they are `evaluation_return_mean` and
         `evaluation_len_mean`. Raises what `agents.evaluation.play_games` raises.
         """
         from train.runs.export import network_with
@@ -80,6 +82,7 @@ class Evaluator:
         assert isinstance(world, BattlesnakeVectorEnv)
         policy, state = policy_in_memory(self.experiment, weights), world.state
         metrics: dict[str, float] = {}
+        rated: list[AnchoredGames] = []
         for group in self.settings.opponents:
             (score,) = evaluation.evaluate(
                 policy,
@@ -91,6 +94,9 @@ class Evaluator:
                 seed=self._seed,
                 max_turns=world.max_turns,
             )
+            if ratings := self.settings.ratings:
+                won = score.win_rate * score.games + score.draws / (len(group) + 1)
+                rated.append(AnchoredGames(won, score.games, [ratings[name] for name in group]))
             label = group_label(group)
             metrics |= {
                 f"win_rate_vs_{label}": score.win_rate,
@@ -98,6 +104,8 @@ class Evaluator:
                 f"mean_turns_vs_{label}": score.mean_turns,
                 f"mean_length_vs_{label}": score.mean_length,
             }
+        if rated:
+            metrics["elo"] = elo_against(rated)
         rates = [metrics[f"win_rate_vs_{group_label(group)}"] for group in self.settings.opponents]
         return {**metrics, "win_rate": sum(rates) / len(rates)}
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from agents import bundle
+from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError
-from train.config import Experiment
+from train.config import Experiment, list_experiments
 from train.runs.export import NETWORK_PREFIX, build_network, contracts, single_world
 
 
@@ -23,6 +24,11 @@ def initial_weights(experiment: Experiment) -> dict[str, np.ndarray]:
     from safetensors.numpy import load
 
     assert experiment.init_from
+    if experiment.init_from in list_experiments():
+        raise ConfigError(
+            f"{experiment.init_from} is an experiment, which has to be trained before {experiment.name} can begin; this trains"
+            f" both: {shell_command('train', experiment.name)}"
+        )
     loaded = bundle.load(experiment.init_from)
     with single_world(experiment) as world:
         shown, network = contracts(experiment, world), build_network(experiment, world)

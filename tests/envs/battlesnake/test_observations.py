@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
+
 import numpy as np
 import pytest
 
+from envs.battlesnake.observation_kernels import REACH_PLANES
 from envs.battlesnake.observations import PLANES, EgocentricPlanes, headings, observation_from_contract
 from envs.battlesnake.state import ALIVE, MOVE_NAMES
 from envs.common.errors import ConfigError, UnknownNameError
@@ -18,15 +22,18 @@ TYPES = [
     EgocentricPlanes(radius=3, rotate=True),
     EgocentricPlanes(radius=5, rotate=True, cyclic=True),
     EgocentricPlanes(radius=2, cyclic=True),
+    EgocentricPlanes(radius=5, rotate=True, reach=True),
+    EgocentricPlanes(view="board", reach=True),
 ]
+ALL_PLANES = [*PLANES, *REACH_PLANES]
 TURN = {"up": lambda x, y: (x, y), "down": lambda x, y: (-x, -y), "left": lambda x, y: (y, -x), "right": lambda x, y: (-y, x)}
 
 
 def reference(state, b, slot, kind):
     """The table of `EgocentricPlanes`, plane by plane, cell by cell."""
     a, wrapped = state.arrays, state.rules.wrapped
-    rows, columns = kind.space(state.width, state.height).shape[:2]
-    picture = np.zeros((rows, columns, len(PLANES)), int)
+    rows, columns, planes = kind.space(state.width, state.height).shape
+    picture = np.zeros((rows, columns, planes), int)
     head = state.body(b, slot)[0]
     heading = MOVE_NAMES[headings(state, np.array([b]), np.array([slot]))[0]] if kind.rotate else "up"
 
@@ -34,7 +41,7 @@ def reference(state, b, slot, kind):
         x, y = point
         if kind.view == "board":
             if 0 <= x < state.width and 0 <= y < state.height:
-                picture[rows - 1 - y, x, PLANES.index(plane)] = min(255, value)
+                picture[rows - 1 - y, x, ALL_PLANES.index(plane)] = min(255, value)
             return
         dx, dy = x - head[0], y - head[1]
         if wrapped or (kind.cyclic and plane != "edge"):
@@ -43,7 +50,7 @@ def reference(state, b, slot, kind):
         dx, dy = TURN[heading](dx, dy)
         row, column = rows // 2 - dy, columns // 2 + dx
         if 0 <= row < rows and 0 <= column < columns:
-            picture[row, column, PLANES.index(plane)] = min(255, value)
+            picture[row, column, ALL_PLANES.index(plane)] = min(255, value)
 
     if kind.view == "window" and not wrapped:
         for x in range(-1, state.width + 1):
@@ -74,7 +81,66 @@ def reference(state, b, slot, kind):
                     x, y = x % state.width, y % state.height
                 if 0 <= x < state.width and 0 <= y < state.height:
                     put((x, y), "threat", 1)
+    if kind.reach:
+        for point, values in reference_reach(state, b, slot, alive).items():
+            for plane, value in values.items():
+                put(point, plane, value)
     return picture
+
+
+def reference_reach(state, b, slot, alive):
+    """For each point beside the head where it isn't certain death to go: the values of the reach planes."""
+    a, r = state.arrays, state.rules
+    free_at = defaultdict(int)
+    for j in alive:
+        body = state.body(b, j)
+        for entry, point in enumerate(body):
+            free_at[point] = max(free_at[point], math.inf if r.constrictor else len(body) - entry)
+
+    def beside(point):
+        for dx, dy in ((0, 1), (0, -1), (-1, 0), (1, 0)):
+            x, y = point[0] + dx, point[1] + dy
+            if r.wrapped:
+                yield x % r.width, y % r.height
+            elif 0 <= x < r.width and 0 <= y < r.height:
+                yield x, y
+
+    def health_at(point, health):
+        cell = state.cell(*point)
+        if a.food[b, cell]:
+            return 100
+        left = min(100, health - 1 - int(a.hazards[b, cell]) * r.hazard_damage)
+        return 100 if r.constrictor and left > 0 else left
+
+    def arrivals(start, move, health):
+        """On which move each point is reached; with `health` None it doesn't count."""
+        reached, front = {start: (move, health)}, [start]
+        while front:
+            point = front.pop(0)
+            k, left = reached[point]
+            for other in beside(point):
+                then = None if left is None else health_at(other, left)
+                if other not in reached and k + 1 >= free_at[other] and (then is None or then > 0):
+                    reached[other] = k + 1, then
+                    front.append(other)
+        return {point: k for point, (k, _) in reached.items()}
+
+    others = [(arrivals(state.body(b, j)[0], 0, None), a.length[b, j] >= a.length[b, slot]) for j in alive if j != slot]
+    values, food = {}, {state.point(cell) for cell in np.flatnonzero(a.food[b])}
+    for start in beside(state.body(b, slot)[0]) if slot in alive else ():
+        health = health_at(start, int(a.health[b, slot]))
+        if free_at[start] > 1 or health <= 0:
+            continue
+        mine = arrivals(start, 1, health)
+        first = {p for p, k in mine.items() if all(k < came.get(p, math.inf) + (not wins) for came, wins in others)}
+        near = min((mine[p] for p in first & food), default=None)
+        values[start] = {
+            "space": len(mine),
+            "reached_first": len(first),
+            "roomy": int(len(mine) >= a.length[b, slot]),
+            "near_food": 255 // near if near else 0,
+        }
+    return values
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
