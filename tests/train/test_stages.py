@@ -84,5 +84,5 @@ def test_a_policy_is_no_stage():
 
 
 def test_a_single_run_says_that_the_first_stage_is_missing():
-    with pytest.raises(ConfigError, match="lessons is an experiment.*procsnake train champion"):
+    with pytest.raises(ConfigError, match=r"lessons is an experiment.*procsnake train champion"):
         check(Experiment.load("champion"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import shutil
@@ -16,10 +17,13 @@ import yaml
 from tests.train.sagemaker.specs import JOBS
 from train.sagemaker import account
 from train.sagemaker.job import requests
+from train.sagemaker.tunnel import tunnel_lines
 
 FOLDER = Path(account.__file__).parent
 STACK, DOCKERFILE = FOLDER / "stack.yaml", FOLDER / "image" / "Dockerfile"
 ROOT = Path(__file__).parents[3]
+SESSIONS = {"ssm:StartSession", "ssm:TerminateSession"}
+"""Calls whose condition, and not their resource, says for what they are allowed."""
 
 
 class Loader(yaml.SafeLoader):
@@ -127,7 +131,21 @@ def test_roles_may_do_everything_on_nothing(stack):
             actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
             assert not [action for action in actions if "*" in action]
             if statement["Resource"] == "*":
-                assert all(action.startswith(without_resources) for action in actions)
+                others = [action for action in actions if not action.startswith(without_resources)]
+                assert not others or (set(others) == SESSIONS and statement["Condition"])
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_those_who_train_may_open_the_tunnels_that_their_jobs_print_and_no_others(stack, kind, monkeypatch):
+    statements = stack["Resources"]["Launch"]["Properties"]["PolicyDocument"]["Statement"]
+    (sessions,) = (one for one in statements if "ssm:StartSession" in one["Action"])
+    (pattern,) = sessions["Condition"]["StringLike"].values()
+    for request in requests(JOBS[kind]):
+        monkeypatch.setenv("TRAINING_JOB_NAME", request["TrainingJobName"])
+        targets = [re.search(r"--target (\S+)", line).group(1) for line in tunnel_lines("algo-1")]
+        assert targets
+        assert all(fnmatch.fnmatchcase(target, pattern) for target in targets)
+    assert not fnmatch.fnmatchcase("sagemaker-training-job:somebody-elses_algo-1", pattern)
 
 
 @pytest.mark.parametrize("kind", JOBS)
