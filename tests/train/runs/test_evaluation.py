@@ -7,7 +7,7 @@ import torch
 import agents
 import envs
 from agents.evaluation import evaluate
-from envs.common.errors import UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError
 from tests.train.experiments import toy
 from tests.train.small_worlds import ToyWorld
 from train.config import Experiment
@@ -71,6 +71,21 @@ def test_unknown_opponents_are_refused_before_training():
     with pytest.raises(UnknownNameError, match="Did you mean 'greedy'"):
         Evaluator(snakes(opponents=[["greddy"]]))
     assert "greedy" in agents.names()
+
+
+def test_with_ratings_of_the_opponents_there_is_the_policys_own():
+    """As many wins as losses against greedy alone are greedy's own rating; a draw counts as half of each."""
+    experiment = snakes(opponents=[["greedy"]], ratings={"greedy": 250.0})
+    found = Evaluator(experiment).evaluate(weights_of(experiment))
+    points = 12 * (found["win_rate_vs_greedy"] + found["draw_rate_vs_greedy"] / 2)
+    expected = 250 + 400 * np.log10((points + 0.5) / (12 - points + 0.5))
+    assert found["elo"] == pytest.approx(expected, abs=1e-6)
+    assert "elo" not in Evaluator(snakes(opponents=[["greedy"]])).evaluate(weights_of(experiment))
+
+
+def test_ratings_are_of_all_opponents_or_of_none():
+    with pytest.raises(ConfigError, match=r"ratings lacks flood; rate every opponent"):
+        snakes(opponents=[["greedy"], ["flood", "greedy"]], ratings={"greedy": 0.0})
 
 
 def test_groups_have_readable_names():
