@@ -300,7 +300,8 @@ def compare(players: list[str], num_steps: int, rounds: int) -> dict[str, list[l
                 process.stdin.write("go\n")
                 process.stdin.flush()
                 rates[player].append(json.loads(_await(player, process, "[")))
-                print(f"  round {turn + 1} of {rounds}: {player} {rates[player][-1][1]:.0f} steps/s", flush=True)
+                by_cpu, by_wall = rates[player][-1]
+                print(f"  round {turn + 1} of {rounds}: {player} {by_wall:.0f} steps/s, {by_cpu:.0f} per CPU-s", flush=True)
     finally:
         for process in processes.values():
             process.stdin.close()
@@ -322,9 +323,10 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
     parser.add_argument("--players", nargs="+", choices=PLAYERS, default=list(PLAYERS), help="the first is compared with")
     parser.add_argument("--player", choices=PLAYERS, help=argparse.SUPPRESS)
-    parser.add_argument("--steps", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--steps", type=int, help="steps of a rollout (default: 128)")
+    parser.add_argument("--rounds", type=int, help="turns of each player (default: 5)")
     options = parser.parse_args()
-    num_steps, rounds = (8, 2) if options.quick else (128, 5)
+    num_steps, rounds = options.steps or (8 if options.quick else 128), options.rounds or (2 if options.quick else 5)
     if options.player:
         serve(options.player, options.steps)
         return
