@@ -22,7 +22,8 @@ class Impala(nn.Module):
     of residual blocks per stage, of two convolutions each. `pooling` decides what the dense layer reads: "flatten" everything,
     or each plane's "average" or "max". `hidden` is the units of the dense layer. `scales` has one factor per plane (float =
     raw * scale); the default is 1/255. `offset` is subtracted from the raw values first (LARS: offset 128 with the same
-    scale).
+    scale). `stem_stride` is the stride of the first convolution: with 2, every stage computes on half the height and width, and
+    the dense layer reads a quarter of the values.
 
     Convolutions and the dense layer are initialised orthogonally with gain √2; the second convolution of each block with
     √2/number of blocks, so that a block begins near the identity; the heads with .01 (actor) and 1 (critic). Biases are 0.
@@ -43,6 +44,7 @@ class Impala(nn.Module):
         width: int = 1,
         blocks: int = 2,
         pooling: str = "flatten",
+        stem_stride: int = 1,
         hidden: int = 256,
         scales: Sequence[float] | None = None,
         offset: float = 0.0,
@@ -50,12 +52,19 @@ class Impala(nn.Module):
         super().__init__()
         if pooling not in POOLINGS:
             raise ValueError(f"pooling {pooling!r} is none of {', '.join(POOLINGS)}")
-        if not depths or min(depths) < 1 or width < 1 or blocks < 0 or hidden < 1:
-            raise ValueError(f"depths {list(depths)}, width {width}, hidden {hidden} must be at least 1, blocks {blocks} 0")
+        if not depths or min(depths) < 1 or width < 1 or blocks < 0 or hidden < 1 or stem_stride < 1:
+            raise ValueError(
+                f"depths {list(depths)}, width {width}, hidden {hidden}, stem_stride {stem_stride} must be at least 1,"
+                f" blocks {blocks} 0"
+            )
         height, rows, planes = observation_shape
         channels = [planes, *(depth * width for depth in depths)]
         gain = 2**0.5 / max(1, blocks * len(depths))
-        self.stages = nn.ModuleList(_Stage(a, b, blocks, gain) for a, b in pairwise(channels))
+        strides = [stem_stride, *(1 for _ in depths[1:])]
+        self.stages = nn.ModuleList(
+            _Stage(a, b, blocks, gain, stride) for (a, b), stride in zip(pairwise(channels), strides, strict=True)
+        )
+        height, rows = -(-height // stem_stride), -(-rows // stem_stride)
         for _ in depths:
             height, rows = (height + 1) // 2, (rows + 1) // 2
         self.pooling, self.offset = pooling, offset
@@ -73,10 +82,10 @@ class Impala(nn.Module):
         assert isinstance(first, _Stage)
         # Scaling the weights is the same as scaling the inputs, and there are fewer of them in a batch.
         entry = first.entry
-        planes = first.after_entry(conv2d(planes, entry.weight * self.scales, entry.bias, padding=1))
+        planes = first.after_entry(conv2d(planes, entry.weight * self.scales, entry.bias, entry.stride, padding=1))
         for stage in others:
             planes = stage(planes)
-        return self.heads(self.dense(self._pooled(planes.relu())).relu())
+        return self.heads(self.dense(self._pooled(planes.relu_())).relu())
 
     def _pooled(self, planes: torch.Tensor) -> torch.Tensor:
         if self.pooling == "average":
@@ -88,9 +97,9 @@ class Impala(nn.Module):
 
 
 class _Stage(nn.Module):
-    def __init__(self, inputs: int, outputs: int, blocks: int, gain: float) -> None:
+    def __init__(self, inputs: int, outputs: int, blocks: int, gain: float, stride: int) -> None:
         super().__init__()
-        self.entry = orthogonal(nn.Conv2d(inputs, outputs, 3, padding=1))
+        self.entry = orthogonal(nn.Conv2d(inputs, outputs, 3, stride, padding=1))
         self.pool = MaxPool()
         self.blocks = nn.ModuleList(_Block(outputs, gain) for _ in range(blocks))
 
@@ -111,4 +120,5 @@ class _Block(nn.Module):
         self.second = orthogonal(nn.Conv2d(planes, planes, 3, padding=1), gain)
 
     def forward(self, planes: torch.Tensor) -> torch.Tensor:
-        return planes + self.second(self.first(planes.relu()).relu())
+        # In place, because no gradient needs what a convolution returned.
+        return self.second(self.first(planes.relu()).relu_()).add_(planes)

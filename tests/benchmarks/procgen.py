@@ -1,9 +1,11 @@
 """How fast PPO trains on Procgen: `python -m tests.benchmarks.procgen [--quick] [--json]`.
 
-coinrun, easy, 64 games, IMPALA [16, 32, 32] and 256, 3 epochs of 8 minibatches. Four players take turns, each in a process of
+coinrun, easy, 64 games, IMPALA [16, 32, 32] and 256, 3 epochs of 8 minibatches. The players take turns, each in a process of
 its own, because memory settings can't be taken back: procsnake; a loop as CleanRL's ppo_procgen has it (float32, channels
 first, torch's own threads), as its users run it; the same with procsnake's memory settings; RLlib's own PPO with the same
-network. A turn is one iteration: one rollout and the learning from it. The first isn't counted. Takes half an hour on 2 cores.
+network; procsnake with `stem_stride` 2. "network" makes only the network's passes that an iteration of procsnake needs, so its
+figures say what is left to gain without another network. A turn is one iteration: one rollout and the learning from it. The
+first isn't counted. Takes half an hour on 2 cores; `--players` makes it shorter.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.tune.registry import register_env
 from torch import nn
 
+from agents import networks
 from envs.procgen.games import load_library
 from tests.benchmarks.measure import machine
 from train.config import Experiment
@@ -36,6 +39,7 @@ from train.ppo import PPOConfig
 from train.rllib.allocator import keep_freed_memory
 from train.rllib.modules import has_fast_bfloat16
 from train.rllib.ray_runtime import running_ray
+from train.rllib.threads import ThreadTuner
 
 GAMES, EPOCHS, MINIBATCHES, ACTIONS = 64, 3, 8, 15
 GAMMA, GAE_LAMBDA, CLIP, VF_COEF, ENT_COEF, LEARNING_RATE = 0.999, 0.95, 0.2, 0.5, 0.01, 5e-4
@@ -170,10 +174,43 @@ class StockModule(TorchRLModule, ValueFunctionAPI):
         return self.network(batch[Columns.OBS].float())[1]
 
 
-def batched(num_steps: int) -> Callable[[], int]:
+def batched(num_steps: int, *more: str) -> Callable[[], int]:
     """Ours; work that returns env steps."""
-    overrides = [f"env.options.num_games={GAMES}", f"ppo.num_steps={num_steps}", f"ppo.num_minibatches={MINIBATCHES}"]
+    overrides = [f"env.options.num_games={GAMES}", f"ppo.num_steps={num_steps}", f"ppo.num_minibatches={MINIBATCHES}", *more]
     return _iterations(PPOConfig.from_experiment(Experiment.load("procgen-ppo", overrides)), num_steps)
+
+
+def halved(num_steps: int) -> Callable[[], int]:
+    """Ours with the stem that halves the picture."""
+    return batched(num_steps, "network.options.stem_stride=2")
+
+
+def passes(num_steps: int, **options: int) -> Callable[[], int]:
+    """Only the passes of our network: a batch of the games for each step, and each minibatch forward and backward."""
+    keep_freed_memory()
+    ThreadTuner(None)
+    network = networks.build("impala", (64, 64, 3), ACTIONS, **options)
+    seen, part = (torch.randint(256, (n, 64, 64, 3), dtype=torch.uint8) for n in (GAMES, num_steps * GAMES // MINIBATCHES))
+
+    def answer(pictures: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16, enabled=has_fast_bfloat16()):
+            logits, values = network(pictures)
+        return logits.sum() + values.sum()
+
+    def work() -> int:
+        with torch.inference_mode():
+            for _ in range(num_steps):
+                answer(seen)
+        for _ in range(EPOCHS * MINIBATCHES):
+            answer(part).backward()
+        return num_steps * GAMES
+
+    return work
+
+
+def halved_passes(num_steps: int) -> Callable[[], int]:
+    """The same of the network whose stem halves the picture."""
+    return passes(num_steps, stem_stride=2)
 
 
 def stock(num_steps: int) -> Callable[[], int]:
@@ -223,7 +260,15 @@ def tuned_loop(num_steps: int) -> Callable[[], int]:
     return loop(num_steps)
 
 
-PLAYERS = {"procsnake": batched, "CleanRL-style": loop, "CleanRL-style, memory": tuned_loop, "RLlib": stock}
+PLAYERS: dict[str, Callable[[int], Callable[[], int]]] = {
+    "procsnake": batched,
+    "CleanRL-style": loop,
+    "CleanRL-style, memory": tuned_loop,
+    "RLlib": stock,
+    "procsnake, stem_stride 2": halved,
+    "network": passes,
+    "network, stem_stride 2": halved_passes,
+}
 
 
 def serve(player: str, num_steps: int) -> None:
@@ -238,14 +283,14 @@ def serve(player: str, num_steps: int) -> None:
             print(json.dumps([steps / (time.process_time() - cpu), steps / (time.perf_counter() - wall)]), flush=True)
 
 
-def compare(num_steps: int, rounds: int) -> dict[str, list[list[float]]]:
+def compare(players: list[str], num_steps: int, rounds: int) -> dict[str, list[list[float]]]:
     """Rates (by CPU time, by wall time) of each player, a round after the other."""
-    rates: dict[str, list[list[float]]] = {player: [] for player in PLAYERS}
+    rates: dict[str, list[list[float]]] = {player: [] for player in players}
     command = [sys.executable, "-m", "tests.benchmarks.procgen", "--steps", str(num_steps), "--player"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes: dict[str, Any] = {}
     try:
-        for player in PLAYERS:
+        for player in players:
             # One after the other: procsnake measures how many threads pay, and that depends on who else is running.
             processes[player] = process = subprocess.Popen([*command, player], **pipes)  # type: ignore[call-overload]
             _await(player, process, "ready")
@@ -255,7 +300,8 @@ def compare(num_steps: int, rounds: int) -> dict[str, list[list[float]]]:
                 process.stdin.write("go\n")
                 process.stdin.flush()
                 rates[player].append(json.loads(_await(player, process, "[")))
-                print(f"  round {turn + 1} of {rounds}: {player} {rates[player][-1][1]:.0f} steps/s", flush=True)
+                by_cpu, by_wall = rates[player][-1]
+                print(f"  round {turn + 1} of {rounds}: {player} {by_wall:.0f} steps/s, {by_cpu:.0f} per CPU-s", flush=True)
     finally:
         for process in processes.values():
             process.stdin.close()
@@ -275,25 +321,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="shorter rollouts and fewer rounds")
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
+    parser.add_argument("--players", nargs="+", choices=PLAYERS, default=list(PLAYERS), help="the first is compared with")
     parser.add_argument("--player", choices=PLAYERS, help=argparse.SUPPRESS)
-    parser.add_argument("--steps", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--steps", type=int, help="steps of a rollout (default: 128)")
+    parser.add_argument("--rounds", type=int, help="turns of each player (default: 5)")
     options = parser.parse_args()
-    num_steps, rounds = (8, 2) if options.quick else (128, 5)
+    num_steps, rounds = options.steps or (8 if options.quick else 128), options.rounds or (2 if options.quick else 5)
     if options.player:
         serve(options.player, options.steps)
         return
     print("procsnake procgen", machine(), f"bf16 {has_fast_bfloat16()}, {num_steps} steps of {GAMES} games, {rounds} rounds")
-    rates = compare(num_steps, rounds)
+    rates = compare(options.players, num_steps, rounds)
+    first = options.players[0]
     figures = {}
     for player, own in rates.items():
         by_cpu, by_wall = (statistics.median(column) for column in zip(*own, strict=True))
         ratio_cpu, ratio_wall = (
-            statistics.median(ours[k] / theirs[k] for ours, theirs in zip(rates["procsnake"], own, strict=True)) for k in (0, 1)
+            statistics.median(ours[k] / theirs[k] for ours, theirs in zip(rates[first], own, strict=True)) for k in (0, 1)
         )
         spread = f"{min(r[1] for r in own):.0f} … {max(r[1] for r in own):.0f}"
         print(
-            f"{player:22} {by_wall:7.0f} steps/s ({spread}) {by_cpu:7.0f} steps/CPU-s"
-            f"   procsnake: {ratio_wall:5.2f} × by wall, {ratio_cpu:5.2f} × by CPU"
+            f"{player:24} {by_wall:7.0f} steps/s ({spread}) {by_cpu:7.0f} steps/CPU-s"
+            f"   {first}: {ratio_wall:5.2f} × by wall, {ratio_cpu:5.2f} × by CPU"
         )
         figures[player] = {"per_s": by_wall, "per_cpu_s": by_cpu, "ratio": ratio_wall, "ratio_by_cpu": ratio_cpu}
     if options.json:

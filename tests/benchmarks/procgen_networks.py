@@ -1,0 +1,144 @@
+"""What networks learn of Procgen in equal CPU time: `python -m tests.benchmarks.procgen_networks --out FILE`.
+
+Each network learns each game with each seed on 200 levels, on one thread, and is measured on levels that it never saw: after
+`--steps` decisions (score per step) and after `--seconds` of CPU time (score per hour). Measuring isn't counted. Settings are
+docs/procgen.md's for a CPU: `procgen-ppo` with rollouts of 128 steps and two epochs of 16 minibatches.
+
+FILE gets a line of JSON per training. What is in it isn't trained again, so the same command goes on where it was stopped;
+`--part 1/2` and `--part 2/2` are two processes that share the work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import envs
+from agents.evaluation.procgen_aggregates import aggregates, probability_of_improvement
+from envs.procgen.scores import normalised
+from tests.benchmarks.measure import machine
+from train.config import Experiment
+from train.ppo import PPOConfig
+from train.rllib.modules import NetworkModule
+from train.rllib.ray_runtime import running_ray
+
+NETWORKS = {
+    "reference": [],
+    "stem": ["network.options.stem_stride=2"],
+    "stem-average": ["network.options.stem_stride=2", "network.options.pooling=average"],
+    "average": ["network.options.pooling=average"],
+}
+SETTINGS = ["ppo.num_steps=128", "ppo.num_epochs=2", "ppo.num_minibatches=16", "ppo.num_threads=1", "evaluation=null"]
+GAMES_AT_ONCE, EPISODES_PER_ROW = 64, 2
+
+
+def unseen_score(module: NetworkModule, game: str, levels: str = "test:200") -> float:
+    """Mean return of 128 episodes, two per row, with actions drawn from the policy. Rows that are through aren't computed."""
+    world = envs.make(f"procgen/{game}", num_games=GAMES_AT_ONCE, distribution_mode="easy", levels=levels)
+    generator = np.random.default_rng(0)
+    left, returns = np.full(GAMES_AT_ONCE, EPISODES_PER_ROW), []
+    world.restart(0)
+    with torch.inference_mode():
+        while (rows := np.flatnonzero(left)).size:
+            logits, _ = module.rollout(torch.from_numpy(world.observations[rows]))
+            actions = np.zeros(GAMES_AT_ONCE, np.int64)
+            actions[rows] = (logits.numpy() + generator.gumbel(size=logits.shape)).argmax(1)
+            world.advance(actions)
+            ended = world.drain_episodes()
+            for row, value in zip(ended["row"], ended["return"], strict=True):
+                if left[row]:
+                    left[row] -= 1
+                    returns.append(float(value))
+    world.close()
+    return float(np.mean(returns))
+
+
+def learn(network: str, game: str, seed: int, *, steps: int, seconds: float) -> dict[str, Any]:
+    """Train until both marks are passed. Returns the scores at each, and the decisions and CPU seconds of training."""
+    overrides = [f"env.name=procgen/{game}", f"seed={seed}", *SETTINGS, *NETWORKS[network]]
+    algorithm = PPOConfig.from_experiment(Experiment.load("procgen-ppo", overrides)).build_algo()
+    module = algorithm.env_runner_group.local_env_runner.module
+    found: dict[str, Any] = {"network": network, "game": game, "seed": seed}
+    spent = 0.0
+    try:
+        while "per_hour" not in found or "per_step" not in found:
+            before = time.process_time()
+            algorithm.train()
+            spent += time.process_time() - before
+            done = algorithm.agent_steps()
+            marks = {"per_step": done >= steps, "per_hour": spent >= seconds}
+            reached = [mark for mark, is_passed in marks.items() if is_passed and mark not in found]
+            if reached:
+                score = unseen_score(module, game)
+                found.update(dict.fromkeys(reached, score))
+                found.update({f"{mark}_at": [done, round(spent, 1)] for mark in reached})
+    finally:
+        algorithm.stop()
+    return found
+
+
+def jobs(names: list[str], games: list[str], seeds: int) -> Iterator[tuple[str, str, int]]:
+    """All networks of a game and a seed before the next, so that what is there at any time can be compared."""
+    return ((name, game, seed) for seed in range(seeds) for game in games for name in names)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """What has been trained so far."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def report(found: list[dict[str, Any]], names: list[str], games: list[str]) -> None:
+    """Print the scores of the seeds that all networks and games have."""
+    have = {(one["network"], one["game"], one["seed"]): one for one in found}
+    seeds = [s for s in sorted({one["seed"] for one in found}) if all((n, g, s) in have for n in names for g in games)]
+    print(f"{len(seeds)} seeds, {', '.join(games)}", machine())
+    for mark in ("per_step", "per_hour") if seeds else ():
+        scores = {}
+        for name in names:
+            raw = np.array([[have[name, game, seed][mark] for game in games] for seed in seeds])
+            scores[name] = np.array([[normalised(v, g) for g, v in zip(games, row, strict=True)] for row in raw], float)
+            at = np.median([have[name, game, seed][f"{mark}_at"] for game in games for seed in seeds], axis=0)
+            figures = ", ".join(
+                f"{one.name} {one.value:.3f} ({one.interval[0]:.3f} … {one.interval[1]:.3f})"
+                for one in aggregates(scores[name])[:2]
+            )
+            better = probability_of_improvement(scores[name], scores[names[0]])
+            print(
+                f"{mark} {name:24} {at[0]:8.0f} decisions {at[1]:6.1f} CPU-s  {figures}  returns {raw.mean(0).round(2)}"
+                f"  better than {names[0]} with {better.value:.2f} ({better.interval[0]:.2f} … {better.interval[1]:.2f})"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="file of results, a line of JSON per training")
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), help="the first is compared with")
+    parser.add_argument("--games", nargs="+", default=["coinrun", "starpilot"], help="games, without procgen/")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=40_000, help="decisions of the first mark")
+    parser.add_argument("--seconds", type=float, default=150.0, help="CPU seconds of the second mark")
+    parser.add_argument("--part", default="1/1", help="K/N: every Nth training, from the Kth on")
+    parser.add_argument("--report", action="store_true", help="only print what is there")
+    options = parser.parse_args()
+    k, n = (int(number) for number in options.part.split("/"))
+    todo = [] if options.report else list(jobs(options.networks, options.games, options.seeds))[k - 1 :: n]
+    with running_ray(num_cpus=1):
+        for name, game, seed in todo:
+            if any((one["network"], one["game"], one["seed"]) == (name, game, seed) for one in read(options.out)):
+                continue
+            found = learn(name, game, seed, steps=options.steps, seconds=options.seconds)
+            print(found, flush=True)
+            with options.out.open("a") as file:
+                file.write(json.dumps(found) + "\n")
+    report(read(options.out), options.networks, options.games)
+
+
+if __name__ == "__main__":
+    main()
