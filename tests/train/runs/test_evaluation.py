@@ -84,7 +84,7 @@ def test_with_ratings_of_the_opponents_there_is_the_policys_own():
 
 
 def test_ratings_are_of_all_opponents_or_of_none():
-    with pytest.raises(ConfigError, match=r"ratings lacks flood; rate every opponent"):
+    with pytest.raises(ConfigError, match=r"ratings lacks flood; rate each opponent"):
         snakes(opponents=[["greedy"], ["flood", "greedy"]], ratings={"greedy": 0.0})
 
 
