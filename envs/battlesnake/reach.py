@@ -96,7 +96,7 @@ def fill(s: Boards, b: int, i: int, r: Rules, start: int, arrays: ReachArrays) -
         cell = np.int64(queue[np.uint64(first)])
         first += 1
         area += 1
-        move = np.int64(moves[np.uint64(cell)])
+        move = int(moves[np.uint64(cell)])
         is_first = move <= latest[np.uint64(cell)]
         soonest += is_first
         if food_on[np.uint64(cell)]:

@@ -15,7 +15,7 @@ from agents.evaluation.battlesnake import play_games
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.state import ALIVE, State
 from envs.common.errors import ConfigError
-from tests.train.recorded import cloning, record_games
+from tests.train.recorded import SCALES, cloning, record_games
 from train.cloning import Cloning
 from train.demonstrations.recorded import games_hash
 from train.run import train
@@ -110,7 +110,8 @@ def test_a_clone_plays_as_well_as_its_original(learned, games):
 
 def test_a_run_goes_on_where_it_stopped_and_says_what_it_was_made_of(games, tmp_path, capsys):
     words = ["battlesnake-imitation", "--from-games", str(games), "--snakes", "a", "b", "--runs", str(tmp_path)]
-    small = {"env": cloning(games).to_dict()["env"], "network.options.hidden_sizes": [16], "evaluation": None}
+    small = {"env": cloning(games).to_dict()["env"], "network.options": {"hidden_sizes": [16], "scales": SCALES}}
+    small |= {"evaluation": None}
     small |= {"cloning.num_updates": 5, "budget.max_minutes": None, "budget.total_agent_steps": 7680}
     words += [word for key, value in small.items() for word in ("--set", f"{key}={json.dumps(value)}")]
     assert procsnake.main(["train", *words]) == 0

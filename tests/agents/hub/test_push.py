@@ -101,10 +101,10 @@ def test_the_model_card_has_the_ratings_with_their_intervals(hub, owner):
     data = ModelCard(text).data
     assert (data.library_name, data.license, data.pipeline_tag) == ("procsnake", "apache-2.0", "reinforcement-learning")
     assert data.model_name == "champion"
-    assert {"reinforcement-learning", "onnx", "battlesnake", "imitation"} <= set(data.tags)
+    assert {"reinforcement-learning", "onnx", "battlesnake", "ppo"} <= set(data.tags)
     ratings = json.loads((champions.path("champion-standard") / "card.json").read_text())["metrics"]["ratings"]
     assert {result.metric_name: result.metric_value for result in data.eval_results} == ratings
-    assert ratings["won against 3 flood (four snakes, raw policy)"].endswith("(52.1 to 61.8; 25 % is par)")
+    assert ratings["won against 3 flood (four snakes, raw policy)"].endswith("(78.2 to 85.7; 25 % is par)")
     assert "procsnake match hf://ada/champion flood --watch" in text
 
 
@@ -119,7 +119,6 @@ def test_what_was_measured_of_a_run_is_in_its_model_card(hub, owner, bundle_path
     there = push(str(run), "hf://ada/snake")
     (result,) = ModelCard(hub.models["ada/snake"].commits[there.address.revision]["README.md"].decode()).data.eval_results
     assert (result.metric_type, result.metric_name) == ("win_rate", "wins against flood, flood, flood")
-    # Wilson's interval of 228 of 400 is that of champion-standard's rating above, from its card.
     assert result.metric_value == "57.0% of 400 games (52.1 to 61.8 %)"
     assert result.dataset_name == "battlesnake: standard on 11×11, map standard"
     assert hub.models["ada/snake"].messages[-1] == "first-run, by procsnake"
