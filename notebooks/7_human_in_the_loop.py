@@ -92,7 +92,8 @@ ARMS = {
     "masking": ("battlesnake", PAPER),
     "reward manipulation": ("battlesnake-unmasked", {**PAPER, **PUNISHED}),
 }
-BOARD = {"num_games": 32 if FAST else 256, "width": 7, "height": 7, "num_snakes": 3, "observation": {"radius": 5, "reach": True}}
+SEEN = {"radius": 5, "reach": True}
+BOARD = {"num_games": 32 if FAST else 256, "width": 7, "height": 7, "num_snakes": 3, "observation": SEEN}
 
 
 def experiment(arm: str, seed: int) -> Experiment:
