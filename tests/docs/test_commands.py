@@ -5,6 +5,7 @@ Run in miniature: few games, a small bundle in place of the reader's run, local 
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shutil
 
@@ -148,6 +149,7 @@ def test_it_would_train(command):
     """All that `procsnake train` does before it starts Ray: the experiment is read and checked, its world played a step."""
     from train.config import Experiment
     from train.run import check
+    from train.stages import first_stages
 
     options = procsnake.build_parser().parse_args(command.words)
     if options.resume:
@@ -158,4 +160,9 @@ def test_it_would_train(command):
         pytest.skip("tests/docs/test_your_own_parts.py runs it")
     if "env.options.observation=my_planes:WithWall" in options.set:
         pytest.skip("tests/docs/test_recipes.py checks it")
-    check(Experiment.load(options.experiment, [*options.set, *(["budget.max_minutes=1"] if options.minutes else [])]))
+    experiment = Experiment.load(options.experiment, [*options.set, *(["budget.max_minutes=1"] if options.minutes else [])])
+    for stage in first_stages(experiment):
+        check(stage)
+        # What it begins with isn't trained yet, but has this network.
+        experiment = dataclasses.replace(experiment, init_from=None, network=stage.network)
+    check(experiment)
