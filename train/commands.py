@@ -146,7 +146,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 def run_train(options: argparse.Namespace) -> int:
     """Run `procsnake train`. Returns the exit code."""
     from train.config import Experiment
-    from train.stages import first_stages
+    from train.stages import first_stages, require_one_stage
 
     if options.list:
         return _list_experiments(options)
@@ -166,6 +166,7 @@ def run_train(options: argparse.Namespace) -> int:
     more = {"trackers": options.trackers, "cluster": options.cluster, "trust": options.trust}
     more |= {"sizes": overrides if options.resume else (), "wait_minutes": options.wait or 0.0}
     if options.seeds:
+        require_one_stage(experiment, "--seeds")
         return _train_seeds(experiment, options, more)
     with progress_on_stderr(options):
         if experiment is not None and first_stages(experiment):

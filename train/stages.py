@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from envs.common.command_line import shell_command
+from envs.common.errors import ConfigError
 from train.comparison.trainings import look_for
 from train.config import Experiment, list_experiments
 from train.runs.initial_weights import as_overrides
@@ -21,6 +23,15 @@ def first_stages(experiment: Experiment) -> list[Experiment]:
         return []
     before = dataclasses.replace(Experiment.load(experiment.init_from), seed=experiment.seed)
     return [*first_stages(before), before]
+
+
+def require_one_stage(experiment: Experiment, what: str) -> None:
+    """Raise `ConfigError` if an experiment has earlier stages. `what` names the command or option that trains a single one."""
+    if stages := first_stages(experiment):
+        raise ConfigError(
+            f"{experiment.name} begins where {stages[-1].name} ends, and {what} trains one experiment alone; this trains"
+            f" both, one after the other: {shell_command('train', experiment.name)}"
+        )
 
 
 def train_stages(experiment: Experiment, runs: Path, train: Train, say: Callable[[str], None]) -> Any:

@@ -84,7 +84,7 @@ def fill(s: Boards, b: int, i: int, r: Rules, start: int, arrays: ReachArrays) -
     leave the snake alive; food on the way heals. Bodies of constrictor games never leave. On a wrapped board it crosses the
     edges.
     """
-    food_on, hazards, opposite = s.food[b], s.hazards[b], s.opposite
+    food_on, hazards = s.food[b], s.hazards[b]
     free_at, latest, on_arrival, moves, queue = arrays
     on_arrival[:] = 0
     first, last = 0, 0
@@ -106,12 +106,8 @@ def fill(s: Boards, b: int, i: int, r: Rules, start: int, arrays: ReachArrays) -
         if hazards[np.uint64(cell)] * r.hazard_damage <= 0:
             relief = min(relief, move - 1)
         for direction in range(4):
-            other = cell + step_offset(r.width, direction)
-            if opposite[np.uint64(other)] != other:
-                if not r.wrapped:
-                    continue
-                other = np.int64(opposite[np.uint64(other)])
-            if on_arrival[np.uint64(other)] or move + 1 < free_at[np.uint64(other)]:
+            other = _beside(s, r, cell, direction)
+            if other < 0 or on_arrival[np.uint64(other)] or move + 1 < free_at[np.uint64(other)]:
                 continue
             health = health_on(s, b, r, other, on_arrival[np.uint64(cell)])
             if health > 0:
@@ -119,6 +115,15 @@ def fill(s: Boards, b: int, i: int, r: Rules, start: int, arrays: ReachArrays) -
                 queue[np.uint64(last)] = other
                 moves[np.uint64(other)], on_arrival[np.uint64(other)] = move + 1, health
     return area, food, relief, soonest, soonest_food
+
+
+@kernel
+def _beside(s: Boards, r: Rules, cell: int, direction: int) -> int:
+    """The cell to which a step leads; -1 if it leads off the board."""
+    other = cell + step_offset(r.width, direction)
+    if s.opposite[np.uint64(other)] == other:
+        return other
+    return np.int64(s.opposite[np.uint64(other)]) if r.wrapped else -1
 
 
 @kernel
@@ -136,7 +141,7 @@ def note_arrivals(s: Boards, b: int, j: int, r: Rules, arrays: ReachArrays, arri
 
     It is 0 on its head, and larger than any move where it can't come. `note_bodies` must have been called.
     """
-    opposite, free_at, queue = s.opposite, arrays.free_at, arrays.queue
+    free_at, queue = arrays.free_at, arrays.queue
     arrivals[:] = _NEVER
     head = head_cell(s, b, j)
     queue[0], arrivals[head] = head, 0
@@ -146,12 +151,8 @@ def note_arrivals(s: Boards, b: int, j: int, r: Rules, arrays: ReachArrays, arri
         first += 1
         move = arrivals[np.uint64(cell)] + 1
         for direction in range(4):
-            other = cell + step_offset(r.width, direction)
-            if opposite[np.uint64(other)] != other:
-                if not r.wrapped:
-                    continue
-                other = np.int64(opposite[np.uint64(other)])
-            if arrivals[np.uint64(other)] == _NEVER and move >= free_at[np.uint64(other)]:
+            other = _beside(s, r, cell, direction)
+            if other >= 0 and arrivals[np.uint64(other)] == _NEVER and move >= free_at[np.uint64(other)]:
                 last += 1
                 queue[np.uint64(last)], arrivals[np.uint64(other)] = other, move
 

@@ -9,6 +9,7 @@ import yaml
 import train.config
 import train.run
 from envs.common.errors import ConfigError
+from tests.command_line import run
 from train.config import Experiment
 from train.run import check
 from train.runs.export import checkpointed_weights
@@ -81,6 +82,13 @@ def test_another_seed_is_another_recipe_from_the_first_stage_on(tmp_path):
 def test_a_policy_is_no_stage():
     assert first_stages(Experiment.load("lessons")) == []
     assert first_stages(Experiment.load("champion", ["init_from=champion-standard"])) == []
+
+
+def test_what_trains_one_experiment_alone_refuses_a_recipe(capsys):
+    for words in (["train", "champion", "--seeds", "2"], ["launch", "champion", "--instances", "ml.c5.4xlarge", "--explain"]):
+        code, out, err = run(capsys, *words)
+        assert (code, out) == (2, "")
+        assert "champion begins where lessons ends" in err
 
 
 def test_a_single_run_says_that_the_first_stage_is_missing():

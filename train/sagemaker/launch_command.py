@@ -85,11 +85,13 @@ def run_launch(options: argparse.Namespace) -> int:
     from train.config import Experiment
     from train.sagemaker.costs import parse_prices
     from train.sagemaker.launch_figures import compare, explain, max_seconds
+    from train.stages import require_one_stage
 
     if options.compare is not None:
         return compare(options)
     overrides = _overrides(options)
     experiment = Experiment.load(options.experiment, overrides)
+    require_one_stage(experiment, "launch")
     if not experiment.uses_ray:
         raise ConfigError(f"{experiment.algorithm} is a single process, which jobs aren't made for: train it where you are")
     if isinstance(experiment.scale, Local):
