@@ -165,7 +165,7 @@ def run_train(options: argparse.Namespace) -> int:
         return _tell_keys(experiment, options)
     more = {"trackers": options.trackers, "cluster": options.cluster, "trust": options.trust}
     more |= {"sizes": overrides if options.resume else (), "wait_minutes": options.wait or 0.0}
-    if options.seeds:
+    if options.seeds and experiment is not None:
         require_one_stage(experiment, "--seeds")
         return _train_seeds(experiment, options, more)
     with progress_on_stderr(options):

@@ -123,7 +123,7 @@ def _beside(s: Boards, r: Rules, cell: int, direction: int) -> int:
     other = cell + step_offset(r.width, direction)
     if s.opposite[np.uint64(other)] == other:
         return other
-    return np.int64(s.opposite[np.uint64(other)]) if r.wrapped else -1
+    return int(s.opposite[np.uint64(other)]) if r.wrapped else -1
 
 
 @kernel
