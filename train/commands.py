@@ -1,4 +1,4 @@
-"""The commands `procsnake train`, `tune`, `report` and `compare`; those of other rooms are added here, too."""
+"""The commands `procsnake train`, `tune`, `report`; those of other rooms are added here, too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from envs.common.command_line import (
     Parser,
     add_json,
     at_least,
-    kept_at,
     make_place_for,
     positive,
     print_json,
@@ -30,6 +29,7 @@ from envs.common.command_line import (
 from envs.common.errors import ConfigError
 from train.cluster import commands as cluster_commands
 from train.comparison import compare_command, procgen_command
+from train.runs import plot_command
 from train.sagemaker import commands as sagemaker_commands
 
 TRAIN_HELP = """\
@@ -62,8 +62,6 @@ Curves, causes of death, speed, configuration and versions in one file that need
 
 examples:
   procsnake report runs/battlesnake-ppo-…             # write it anew, also while the run goes on
-  procsnake report runs/* --metrics win_rate_vs_random --out docs/trainers    # several runs in one frame, seeds as one line
-  procsnake report runs/* --x agent_steps             # by decisions, whatever time they took
 """
 
 
@@ -71,7 +69,8 @@ def add_commands(command: Commands) -> None:
     """Add the commands of `train`."""
     _add_train(command("train", run_train, "Train an experiment, or continue a run.", TRAIN_HELP))
     _add_tune(command("tune", run_tune, "Search for better values of an experiment's keys, or of a search's.", TUNE_HELP))
-    _add_report(command("report", run_report, "Write a run's report.html anew, or the curves of several runs.", REPORT_HELP))
+    _add_report(command("report", run_report, "Write a run's report.html anew.", REPORT_HELP))
+    plot_command.add_command(command)
     compare_command.add_command(command)
     procgen_command.add_command(command)
     cluster_commands.add_commands(command)
@@ -136,11 +135,8 @@ def _parser_of_a_search(prog: str, words: Sequence[str]) -> Parser | None:
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_folders", metavar="RUN", nargs="+", help="folder of a run; several: their curves in one frame")
+    parser.add_argument("run_folders", metavar="RUN", nargs="+", help="folder of a run")
     add_json(parser)
-    several = parser.add_argument_group("of several runs")
-    compare_command.add_curve_options(several, "drawn")
-    several.add_argument("--out", default=kept_at("curves"), help="where .html and .png are written (default: %(default)s)")
 
 
 def run_train(options: argparse.Namespace) -> int:
@@ -325,18 +321,12 @@ def run_report(options: argparse.Namespace) -> int:
     """Run `procsnake report`. Returns the exit code."""
     from train.runs.report import write_report
 
+    if len(options.run_folders) > 1:
+        again = shell_command("plot", *options.run_folders)
+        raise ConfigError(
+            f"a report describes one run, and here are {len(options.run_folders)}. Their curves in one frame: {again}"
+        )
     with progress_on_stderr(options):
-        if len(options.run_folders) == 1:
-            written = [write_report(options.run_folders[0])]
-        else:
-            written = _write_curves(options)
+        written = [write_report(options.run_folders[0])]
     print_json({"written": written}) if options.json else print(f"written: {', '.join(map(str, written))}")
     return 0
-
-
-def _write_curves(options: argparse.Namespace) -> list[Path]:
-    from train.runs.curves import write_curves
-
-    make_place_for(options.out)
-    write_curves(options.run_folders, options.out, options.metrics.split(",") if options.metrics else (), by=options.x)
-    return [Path(f"{options.out}.html"), Path(f"{options.out}.png")]

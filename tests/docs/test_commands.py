@@ -28,6 +28,7 @@ NOT_RUN = {
     "compare": "trains for minutes at least; tests/train/comparison/test_compare.py runs a small one",
     "tune": "trains several times; tests/train/tuning/test_tune.py does so",
     "report": "needs a run; notebook 2 makes some",
+    "plot": "needs runs; tests/train/runs/test_curves.py has some",
     "quickstart": "trains for minutes; `make play` calls it",
     "analyse --fit": "needs the stores of 1200 games; tests/agents/analysis/test_fitting.py has small ones",
     "analyse --last 20": "needs games fetched from Arena; tests/serve/test_analyse.py sums up a folder",

@@ -14,10 +14,17 @@ from train.runs.history import Columns
 LAST_SHARE = 0.2
 """What a run reached is the mean over the episodes that ended in this last part of the time."""
 CONFIDENCE = 0.95
+_LINES_NOTE = "Lines: means over seeds, all brought onto one grid."
 BAND_NOTE = (
-    "Lines: means over seeds, all brought onto one grid. Bands: 95 % bootstrap intervals of the mean over seeds. Of three seeds"
-    " such an interval reaches from the lowest to the highest and holds the true mean in three cases of four."
+    f"{_LINES_NOTE} Bands: 95 % bootstrap intervals of the mean over seeds. Of three seeds such an interval reaches from the"
+    " lowest to the highest and holds the true mean in three cases of four."
 )
+BAND_NOTES = {
+    "bootstrap": BAND_NOTE,
+    "student": f"{_LINES_NOTE} Bands: Student's 95 % intervals of the mean over seeds, point by point.",
+    "none": _LINES_NOTE,
+}
+"""What is said under curves about their lines and bands, by the name of the interval that `mean_line` draws."""
 _RESAMPLES = 2000
 _OVER_EPISODES = ("episode_", "mean_")
 """Beginnings of metrics that are means over the episodes that ended in an iteration."""
@@ -77,8 +84,7 @@ def mean(values: Sequence[float]) -> SeedEstimate:
     known = np.array(values, np.float64)
     if len(known) < 2:
         return SeedEstimate(float(known.mean()) if len(known) else math.nan)
-    margin = _quantile(len(known) - 1) * known.std(ddof=1) / math.sqrt(len(known))
-    return SeedEstimate(float(known.mean()), float(known.mean() - margin), float(known.mean() + margin))
+    return SeedEstimate(float(known.mean()), *student_interval(known))
 
 
 def ratio(values: Sequence[float], baseline: Sequence[float]) -> SeedEstimate:
@@ -136,18 +142,21 @@ def _welch(values: Sequence[float] | np.ndarray, baseline: Sequence[float] | np.
     return gap, math.sqrt(sum(errors)), float(freedom)
 
 
-def mean_line(name: str, runs: Sequence[Columns], metric: str, *, by: str = "minutes", points: int = 60) -> Line:
-    """Return the mean of a metric over the runs of one experiment, with a 95 % bootstrap interval if there are several runs.
+def mean_line(
+    name: str, runs: Sequence[Columns], metric: str, *, by: str = "minutes", points: int = 60, interval: str = "bootstrap"
+) -> Line:
+    """Return the mean of a metric over the runs of one experiment, with a 95 % interval if there are several runs.
 
-    All runs are brought onto one grid of `points` along the column `by`. The grid goes from where the last run begins to where
-    the first one ends, so that every point is a mean over all runs. Without a common stretch the line has no point.
+    `interval` is one of `BAND_NOTES`. All runs are brought onto one grid of `points` along the column `by`. The grid goes from
+    where the last run begins to where the first one ends, so that every point is a mean over all runs. Without a common
+    stretch the line has no point.
     """
     places = [_known(columns, metric, by)[0] for columns in runs]
     grid = _common_grid(places, points) if all(map(len, places)) else np.zeros(0)
     if not len(grid):
         return Line(name=name, x=grid, y=grid)
     by_run = np.array([_on_grid(columns, metric, by, grid) for columns in runs])
-    band = dict(zip(("low", "high"), bootstrap_interval(by_run), strict=True)) if len(runs) > 1 else {}
+    band = dict(zip(("low", "high"), _BANDS[interval](by_run), strict=True)) if len(runs) > 1 and interval in _BANDS else {}
     return Line(name=name, x=grid, y=by_run.mean(axis=0), **band)
 
 
@@ -161,6 +170,15 @@ def bootstrap_interval(values: np.ndarray) -> np.ndarray:
     rows = np.random.default_rng(0).integers(len(values), size=(_RESAMPLES, len(values)))
     tail = 50 * (1 - CONFIDENCE)
     return np.percentile(values[rows].mean(axis=1), [tail, 100 - tail], axis=0)
+
+
+def student_interval(values: np.ndarray) -> np.ndarray:
+    """Return Student's 95 % interval of the mean over the first axis, as `bootstrap_interval` does; at least two rows."""
+    margin = _quantile(len(values) - 1) * values.std(axis=0, ddof=1) / math.sqrt(len(values))
+    return values.mean(axis=0) + np.array([-margin, margin])
+
+
+_BANDS = {"bootstrap": bootstrap_interval, "student": student_interval}
 
 
 def _known(columns: Columns, metric: str, by: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Draws several runs in one frame, for `procsnake report RUN RUN …`. The seeds of an experiment become one line with a band."""
+"""Draws several runs in one frame, for `procsnake plot RUN RUN …`. The seeds of an experiment become one line with a band."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agents.pages.figure import save_charts
 from envs.common.command_line import write_whole
 from envs.common.errors import UnknownNameError
 from train.algorithm_settings import ALGORITHMS
-from train.comparison.statistics import BAND_NOTE, LAST_SHARE, mean, mean_line, reached
+from train.comparison.statistics import BAND_NOTES, LAST_SHARE, mean, mean_line, reached
 from train.runs.folder import RunError, disk_errors
 from train.runs.history import Columns, read_columns, read_config
 
@@ -51,17 +51,18 @@ def write_curves(
     metrics: Sequence[str] = (),
     *,
     by: str = "minutes",
+    interval: str = "bootstrap",
 ) -> list[SeedGroup]:
     """Write the runs' curves of `metrics` as `out`.html and `out`.png, along one of `AXES`. Returns the groups of runs.
 
-    `metrics` are columns of progress.csv; the default is `USUAL`. Raises `RunError` if one is no run or has no iteration yet,
-    and `UnknownNameError` for a metric that none of them has.
+    `metrics` are columns of progress.csv; the default is `USUAL`. `interval` is one of `BAND_NOTES`: the band over seeds.
+    Raises `RunError` if one is no run or has no iteration yet, and `UnknownNameError` for a metric that none of them has.
     """
     groups, target = groups_of([Path(run) for run in runs]), Path(out)
-    charts = [chart_of(groups, name, by) for name in chosen_metrics(groups, metrics)]
+    charts = [chart_of(groups, name, by, interval) for name in chosen_metrics(groups, metrics)]
     with disk_errors(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target.with_name(f"{target.name}.html"), _page(groups, charts))
+        write_whole(target.with_name(f"{target.name}.html"), _page(groups, charts, interval))
         save_charts(target.with_name(f"{target.name}.png"), charts)
     return groups
 
@@ -84,9 +85,9 @@ def _known(groups: Sequence[SeedGroup]) -> set[str]:
     return {name for group in groups for columns in group.histories for name in columns}
 
 
-def chart_of(groups: Sequence[SeedGroup], metric: str, by: str) -> Chart:
-    """Return the curves of a metric, a line per group, along one of `AXES`."""
-    lines = [mean_line(group.name, group.histories, metric, by=by) for group in groups]
+def chart_of(groups: Sequence[SeedGroup], metric: str, by: str, interval: str = "bootstrap") -> Chart:
+    """Return the curves of a metric, a line per group, along one of `AXES`, with bands of one of `BAND_NOTES`."""
+    lines = [mean_line(group.name, group.histories, metric, by=by, interval=interval) for group in groups]
     unit = UNITS.get(metric, "share of games" if metric.startswith(_SHARES) else metric)
     shares = metric.startswith(_SHARES)
     return Chart(title=metric, x_label=AXES[by], y_label=unit, lines=lines, from_zero=True, shares=shares)
@@ -143,7 +144,7 @@ def apart(groups: Sequence[SeedGroup]) -> str:
     return "; ".join(told)
 
 
-def _page(groups: Sequence[SeedGroup], charts: Sequence[Chart]) -> str:
+def _page(groups: Sequence[SeedGroup], charts: Sequence[Chart], interval: str) -> str:
     heads, rows = rows_of(groups, [chart.title for chart in charts])
     title = " and ".join(dict.fromkeys(group.name for group in groups))
     counts = " · ".join(f"{group.name}: {len(group.histories)} seed{'s' * (len(group.histories) > 1)}" for group in groups)
@@ -159,6 +160,6 @@ def _page(groups: Sequence[SeedGroup], charts: Sequence[Chart]) -> str:
             note(apart(groups)),
         ),
         chart_grid(charts),
-        note(BAND_NOTE),
+        note(BAND_NOTES[interval]),
     ]
     return html_page(title, sections)

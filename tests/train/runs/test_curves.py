@@ -61,7 +61,7 @@ def test_shares_are_said_to_be_shares_and_each_axis_has_a_name(runs, tmp_path):
 @pytest.mark.parametrize(("x", "label", "end"), [("minutes", "minutes of training", 0.5), ("agent_steps", "decisions", 3000.0)])
 def test_curves_are_drawn_along_what_is_asked_for(runs, tmp_path, monkeypatch, x, label, end):
     monkeypatch.chdir(tmp_path)
-    assert procsnake.main(["report", *map(str, runs[:3]), "--metrics", "episode_len_mean", "--x", x]) == 0
+    assert procsnake.main(["plot", *map(str, runs[:3]), "--metrics", "episode_len_mean", "--x", x]) == 0
     (chart,) = Page((tmp_path / "outputs" / "curves.html").read_text()).charts.values()
     assert chart["x_label"] == label
     (line,) = chart["lines"]
@@ -80,12 +80,37 @@ def test_what_cant_be_drawn_is_refused(runs, tmp_path, capsys):
     (runs[0] / "progress.csv").unlink()
     with pytest.raises(RunError, match="no finished iteration"):
         write_curves(runs, tmp_path / "beside")
-    assert procsnake.main(["report", str(tmp_path), str(runs[1])]) == 2
+    assert procsnake.main(["plot", str(tmp_path), str(runs[1])]) == 2
     assert "is no run" in capsys.readouterr().err
     assert not list(tmp_path.glob("beside*"))
 
 
 def test_the_command_line_draws_them(runs, tmp_path, capsys):
-    assert procsnake.main(["report", *map(str, runs), "--metrics", "win_rate,mean_won", "--out", str(tmp_path / "v0.2")]) == 0
+    assert procsnake.main(["plot", *map(str, runs), "--metrics", "win_rate,mean_won", "--out", str(tmp_path / "v0.2")]) == 0
     assert "v0.2.png" in capsys.readouterr().out
     assert (tmp_path / "v0.2.png").is_file()
+
+
+def test_a_report_is_of_one_run(runs, capsys):
+    assert procsnake.main(["report", *map(str, runs[:2])]) == 2
+    assert f"procsnake plot {runs[0]} {runs[1]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("interval", "band"),
+    # Lengths of 10, 20 and 60: Student's t for two degrees of freedom, from a table, and the standard deviation of the three.
+    [
+        ("bootstrap", (10, 60)),
+        ("student", (30 - 4.302653 * 700**0.5 / 3**0.5, 30 + 4.302653 * 700**0.5 / 3**0.5)),
+        ("none", None),
+    ],
+)
+def test_the_band_is_the_interval_that_is_asked_for(runs, tmp_path, interval, band):
+    out = tmp_path / "curves"
+    arguments = ["--metrics", "episode_len_mean", "--interval", interval, "--out", str(out)]
+    assert procsnake.main(["plot", *map(str, runs[:3]), *arguments]) == 0
+    page = Page(out.with_suffix(".html").read_text())
+    ((line,),) = [chart["lines"] for chart in page.charts.values()]
+    assert ("low" in line) == ("Bands:" in page.text) == (band is not None)
+    if band:
+        assert (line["low"][-1], line["high"][-1]) == pytest.approx(band, rel=1e-5)
