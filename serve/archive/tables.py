@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,6 +120,7 @@ class Database:
             sa.event.listen(self._engine, "begin", _begin_sqlite)
         self._identity: tuple[int, int] | None = _NOBODYS
         self._is_sure = False
+        self._connecting = threading.Lock()
         self.times_created = 0
         """How often the database was found without tables. It is more than once if the database was lost in the meantime."""
 
@@ -134,35 +136,38 @@ class Database:
     def reading(self) -> Iterator[sa.Connection]:
         """Yield a connection for reading."""
         if self._identity != _identity(self.file):
-            self._connect()
+            self._connect(sure=False)
         with self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         if not self._is_sure or self._identity != _identity(self.file):
-            self._connect()
+            self._connect(sure=True)
         with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
             yield connection
 
-    def _connect(self) -> None:
-        """Connect and make sure of the tables.
+    def _connect(self, *, sure: bool) -> None:
+        """Connect and make sure of the tables, unless another thread has just done so; `sure` asks for the tables, too.
 
         Called when another file lies there than before: a deleted SQLite file lives on for whoever has it open. Connections to
         PostgreSQL need not be left for that, and another thread may be using one.
         """
-        if self.file is not None:
-            self._engine.dispose()
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-        with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
-            if self.file is None:
-                # Two processes that create the same table at once would both fail.
-                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})")
-            existed = sa.inspect(connection).has_table(TURNS.name)
-            _META.create_all(connection)
-            self._migrate(connection, is_new=not existed)
-        self.times_created += not existed
-        self._identity, self._is_sure = _identity(self.file), True
+        with self._connecting:
+            if self._identity == _identity(self.file) and (self._is_sure or not sure):
+                return
+            if self.file is not None:
+                self._engine.dispose()
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+            with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+                if self.file is None:
+                    # Two processes that create the same table at once would both fail.
+                    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})")
+                existed = sa.inspect(connection).has_table(TURNS.name)
+                _META.create_all(connection)
+                self._migrate(connection, is_new=not existed)
+            self.times_created += not existed
+            self._identity, self._is_sure = _identity(self.file), True
 
     def _migrate(self, connection: sa.Connection, *, is_new: bool) -> None:
         version = connection.scalar(sa.select(_SCHEMA_VERSION.c.version)) or 0

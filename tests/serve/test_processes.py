@@ -98,6 +98,7 @@ def test_a_killed_worker_costs_no_move_and_no_game(tmp_path):
     kept = [[turn for turn in archive.turns(game["id"], game["snake"]) if turn["move"]] for game in (first, second)]
     assert asked == sum(map(len, kept)) > frames
     (path, *_) = archive.export(tmp_path / "out", snake="flood")
+    archive.close()
     assert Recording.read(path).result["isDraw"] == (first["result"] == "draw")
 
 

@@ -7,6 +7,8 @@ import gzip
 import sqlite3
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -150,3 +152,25 @@ def test_a_reader_of_postgres_keeps_its_connection_while_a_writer_looks_again(po
         database.close_abandoned(0)
     database.close()
     gc.collect()
+
+
+def test_threads_that_begin_at_once_leave_no_connection_open(tmp_path):
+    """One of them makes the tables; what the others have open by then must not be forgotten."""
+    opened, closed = [], []
+    for number in range(20):
+        database = game_tables.Database(f"sqlite:///{tmp_path}/{number}.db")
+        sa.event.listen(database._engine, "connect", lambda connection, _: opened.append(id(connection)))
+        sa.event.listen(database._engine, "close", lambda connection, _: closed.append(id(connection)))
+        together = threading.Barrier(4)
+
+        def begin(database=database, together=together):
+            together.wait()
+            with database.reading() as connection:
+                assert connection.scalar(sa.select(game_tables.TURNS.c.turn)) is None
+
+        with ThreadPoolExecutor(4) as threads:
+            for done in [threads.submit(begin) for _ in range(4)]:
+                done.result()
+        database.close()
+        assert database.times_created == 1
+    assert len(opened) == len(closed) >= 20
