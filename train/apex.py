@@ -24,13 +24,13 @@ from ray.rllib.utils.metrics import LEARNER_RESULTS, SYNCH_WORKER_WEIGHTS_TIMER,
 
 from train.algorithm_settings import APEXSettings
 from train.cluster.live import spread
-from train.dqn import DQN, DQNConfig
+from train.dqn import DQN, DQNConfig, Drawn
 from train.rllib.batched_algorithm import LEARNER_SECONDS
 from train.rllib.modules import QModule
 from train.rllib.weight_servers import WeightServers, WeightSource
 from train.rollouts.n_step import GOES_ON, TERMINATED, TRUNCATED, later, n_step_returns
 from train.rollouts.q_runner import QRunner
-from train.rollouts.replay_buffer import CELLS, STAMPS, ReplayBuffer, Rollout
+from train.rollouts.replay_buffer import ReplayBuffer, Rollout
 from train.schedule import value_at
 
 _PLAY, _SAMPLE = "play", "sample"
@@ -137,14 +137,16 @@ class ReplayShard(FaultAwareApply):
         rollout.worker //= self._shards
         self._replay.add(rollout)
 
-    def sample(self, *, batch_size: int, num_batches: int, beta: float) -> tuple[str, float, list[dict[str, np.ndarray]]]:
+    def sample(self, *, batch_size: int, num_batches: int, beta: float) -> tuple[str, float, list[Drawn]]:
         """Return (the name of this life of the shard, the sum of its priorities, batches).
 
-        There are no batches until the shard has its part of `learning_starts`.
+        There are no batches until the shard has its part of `learning_starts`. For learners in processes of their own, batches
+        stay here until they fetch them.
         """
         ready = self._replay.added * self._shards >= self.config.settings.learning_starts and len(self._replay) > 0
         count = num_batches if ready else 0
-        batches = [self._replay.sample(batch_size, beta=beta) for _ in range(count)]
+        drawn = (self._replay.sample(batch_size, beta=beta) for _ in range(count))
+        batches = [Drawn.of(batch, num_references=self.config.num_learners) for batch in drawn]
         return self._life, self._replay.total_priority, batches
 
     def update_priorities(self, life: str, errors: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> None:
@@ -279,11 +281,11 @@ class APEX(DQN):
                 return [(result.actor_id, result.get()) for result in results.result_or_errors if result.ok]
         return []
 
-    def _learn_all(self, shard: int, life: str, batches: list[dict[str, np.ndarray]]) -> None:
+    def _learn_all(self, shard: int, life: str, batches: list[Drawn]) -> None:
         began, errors = time.perf_counter(), []
-        for batch in batches:
-            errors.append((batch[CELLS], batch[STAMPS], self._learn(batch, self.agent_steps())))
-            self._trained += len(batch[CELLS])
+        for drawn in batches:
+            errors.append((drawn.cells, drawn.stamps, self._learn(drawn, self.agent_steps())))
+            self._trained += len(drawn.cells)
             self._updates += 1
             if self._updates % self.config.settings.weight_push_freq == 0:
                 self._publish_weights()

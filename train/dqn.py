@@ -8,9 +8,11 @@ n-step, prioritised, distributional and noisy. `train.rollouts.q_runner` plays, 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import ray
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -31,6 +33,7 @@ from train.rllib.allocator import keep_freed_memory
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.modules import ATOMS, NEXT_ATOMS, TARGET_ATOMS, QModule, mask_logits
+from train.rllib.spare_experience import SparingLearner
 from train.rllib.threads import ThreadTuner
 from train.rollouts.fragment import Fragment
 from train.rollouts.q_runner import QRunner
@@ -54,6 +57,26 @@ class DQNConfig(BatchedConfig):
 
     def get_default_learner_class(self) -> type[TorchLearner]:
         return DQNLearner
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A batch from the replay memory: what learners need of it, and where its priorities belong."""
+
+    experience: dict[str, Any]
+    """As `LearnerGroup.update` takes it: a fragment, or a reference to the part of each learner."""
+    cells: np.ndarray
+    stamps: np.ndarray
+
+    @classmethod
+    def of(cls, batch: dict[str, np.ndarray], num_references: int = 0) -> Drawn:
+        """Take apart what `ReplayBuffer.sample` returned. Parts given by reference stay in Ray's object store."""
+        columns = {name: column for name, column in batch.items() if name not in (CELLS, STAMPS)}
+        fragment = Fragment(columns, env_steps=len(batch[CELLS]))
+        experience: dict[str, Any] = {"episodes": [fragment]}
+        if num_references:
+            experience = {"episodes_refs": [ray.put([part]) for part in fragment.split(num_references)]}
+        return cls(experience, batch[CELLS], batch[STAMPS])
 
 
 class DQN(BatchedAlgorithm):
@@ -91,26 +114,24 @@ class DQN(BatchedAlgorithm):
             while self._updates_due >= 1.0:
                 self._updates_due -= 1.0
                 batch = self.replay.sample(settings.train_batch_size, beta=value_at(settings.priority_beta, steps))
-                self.replay.update_priorities(batch[CELLS], batch[STAMPS], self._learn(batch, steps))
+                drawn = Drawn.of(batch)
+                self.replay.update_priorities(drawn.cells, drawn.stamps, self._learn(drawn, steps))
             with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
                 self.env_runner_group.sync_weights(
                     from_worker_or_learner_group=self.learner_group, policies=[DEFAULT_MODULE_ID], inference_only=True
                 )
         self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, window=1)
 
-    def _learn(self, batch: dict[str, np.ndarray], steps: float) -> np.ndarray:
+    def _learn(self, drawn: Drawn, steps: float) -> np.ndarray:
         """One update; the TD errors float32 (B,) of the batch."""
-        columns = {name: column for name, column in batch.items() if name not in (CELLS, STAMPS)}
         with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-            results = self._update_learners(
-                episodes=[Fragment(columns, env_steps=len(batch[CELLS]))], timesteps={AGENT_STEPS_BEFORE: steps}
-            )
+            results = self._update_learners(**drawn.experience, timesteps={AGENT_STEPS_BEFORE: steps})
         errors = [convert_to_numpy(result[DEFAULT_MODULE_ID].pop(TD_ERROR_KEY).peek()) for result in results]
         self._log_learned(results)
         return np.concatenate([np.concatenate(parts) for parts in errors])
 
 
-class DQNLearner(TorchLearner):
+class DQNLearner(SparingLearner):
     """Makes one step of Adam per batch. The target network follows every `target_update_freq` steps."""
 
     config: DQNConfig

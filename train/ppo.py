@@ -22,7 +22,6 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.learner import ENTROPY_KEY, POLICY_LOSS_KEY, VF_LOSS_KEY
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
-from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
@@ -37,9 +36,9 @@ from train.algorithm_settings import PPOSettings
 from train.rllib.allocator import keep_freed_memory
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
 from train.rllib.batched_config import BatchedConfig
-from train.rllib.env_runner_failures import LostExperienceError
 from train.rllib.fragment_flow import by_learner
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
+from train.rllib.spare_experience import SparingLearner
 from train.rllib.threads import ThreadTuner
 from train.rollouts import work
 from train.rollouts.batch_runner import ADVANTAGES, VALUE_TARGETS, BatchEnvRunner
@@ -121,7 +120,7 @@ class PPO(BatchedAlgorithm):
         )
 
 
-class PPOLearner(TorchLearner):
+class PPOLearner(SparingLearner):
     """Learns from fragments, in several epochs of minibatches, with the clipped objective."""
 
     config: PPOConfig
@@ -131,7 +130,6 @@ class PPOLearner(TorchLearner):
         self._threads = ThreadTuner(self.config.settings.num_threads)
         self._kl_coefs: dict[str, float] = {}
         self._last_kl: dict[str, torch.Tensor] = {}
-        self._spare: list[Any] = []
         self._loss_settings = self.config.settings
         super().build()
 
@@ -166,21 +164,6 @@ class PPOLearner(TorchLearner):
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
         self._kl_coefs = dict(state.get("kl_coefs", {}))
-
-    def _make_batch_if_necessary(self, training_data: TrainingData) -> Any:
-        """RLlib's hook for the batch of an update. Fragments that were lost with the machine that played them aren't in it.
-
-        If all of a learner's were, it learns again from one of its last batch, because the others count on it.
-        """
-        if training_data.episodes is not None:
-            if not (training_data.episodes or self._spare):
-                raise LostExperienceError(
-                    "all fragments of a learner's first batch were lost with the machines or processes that played them; look "
-                    "at their logs, and begin anew or go on with: train --resume"
-                )
-            training_data.episodes = training_data.episodes or self._spare
-            self._spare = training_data.episodes[:1]
-        return super()._make_batch_if_necessary(training_data)
 
     def _create_iterator_if_necessary(
         self, *, training_data: Any, num_epochs: int = 1, **kwargs: Any

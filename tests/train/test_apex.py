@@ -71,7 +71,8 @@ def test_a_workers_priorities_are_the_td_errors_that_the_learner_would_find(one_
     for _ in range(6):
         (rollout,) = runner.sample()
         shard.add(rollout)
-    _, _, (batch,) = shard.sample(batch_size=256, num_batches=1, beta=0.4)
+    _, _, (drawn,) = shard.sample(batch_size=256, num_batches=1, beta=0.4)
+    batch = columns_of(drawn)
     with torch.inference_mode():
         atoms = {
             name: runner.module.network.atoms(torch.from_numpy(batch[column]))
@@ -80,7 +81,7 @@ def test_a_workers_priorities_are_the_td_errors_that_the_learner_would_find(one_
         columns = {name: torch.from_numpy(column) for name, column in batch.items()}
         _, errors = dqn_losses(atoms, columns, torch.zeros(1), double_q=False)
     replay = shard._replay
-    priorities = replay._tree[batch["cells"]]
+    priorities = replay._tree[drawn.cells]
     np.testing.assert_allclose(priorities, (errors.numpy() + 1e-6) ** 0.6, rtol=1e-3)
     assert len(np.unique(priorities)) > 50
 
@@ -90,12 +91,34 @@ def test_a_shard_forgets_what_belongs_to_an_earlier_life(one_ray):
     runner, shard = APEXRunner(config=config, worker_index=1), ReplayShard(config, 0)
     for _ in range(3):
         shard.add(runner.sample()[0])
-    life, mass, (batch,) = shard.sample(batch_size=8, num_batches=1, beta=0.4)
-    errors = [(batch["cells"], batch["stamps"], np.full(8, 1e9))]
+    life, mass, (drawn,) = shard.sample(batch_size=8, num_batches=1, beta=0.4)
+    errors = [(drawn.cells, drawn.stamps, np.full(8, 1e9))]
     shard.update_priorities("another life", errors)
     assert shard.sample(batch_size=8, num_batches=0, beta=0.4)[1] == mass
     shard.update_priorities(life, errors)
     assert shard.sample(batch_size=8, num_batches=0, beta=0.4)[1] > 1e5
+
+
+def columns_of(drawn):
+    (fragment,) = drawn.experience["episodes"]
+    return fragment.columns
+
+
+@pytest.mark.parametrize("num_learners", [1, 3])
+def test_a_batch_for_learners_apart_stays_with_its_shard(one_ray, num_learners):
+    """The main process gets a reference for each learner; together these are one batch, of which nobody has a part twice."""
+    config = config_of("counting", learning_starts=1, num_env_runners=1, n_step=3, gamma=0.9)
+    runner, shard = APEXRunner(config=config, worker_index=1), ReplayShard(config.learners(num_learners=num_learners), 0)
+    for _ in range(6):
+        shard.add(runner.sample()[0])
+    _, _, (drawn,) = shard.sample(batch_size=64, num_batches=1, beta=0.4)
+    assert list(drawn.experience) == ["episodes_refs"]
+    parts = [fragment.columns for (fragment,) in ray.get(drawn.experience["episodes_refs"])]
+    assert len(parts) == num_learners
+    assert max(len(part["obs"]) for part in parts) - min(len(part["obs"]) for part in parts) <= 1
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    check_counting(whole, n_step=3, gamma=0.9)
+    np.testing.assert_array_equal(whole["obs"], shard._replay._flat(shard._replay._obs)[drawn.cells])
 
 
 def number_of(observations):
@@ -169,8 +192,8 @@ def test_goes_on_when_an_env_runner_and_a_shard_are_killed_and_corrupts_no_trans
     def check_shards():
         for shard in shards:
             _, _, batches = ray.get(shard.sample.remote(batch_size=512, num_batches=4, beta=0.4))
-            for batch in batches:
-                check_counting(batch, n_step=3, gamma=0.9)
+            for drawn in batches:
+                check_counting(columns_of(drawn), n_step=3, gamma=0.9)
 
     try:
         train_until(algorithm, lambda _, learned: learned.get("replay_ratio", 0) > 0)

@@ -6,12 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from ray.rllib.core.learner.training_data import TrainingData
 
 from agents import networks
 from envs.common.errors import ConfigError
 from tests.train.experiments import toy_q
 from train.algorithms import build_algorithm
-from train.dqn import DQNConfig, dqn_losses, project
+from train.dqn import DQNConfig, Drawn, dqn_losses, project
+from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE
+from train.rllib.env_runner_failures import LostExperienceError
 from train.rollouts.q_runner import QRunner
 from train.run import train
 from train.runs.folder import RunFolder
@@ -155,15 +158,17 @@ def test_learns_with_two_remote_env_runners(one_ray):
 @pytest.mark.long
 # Ray's own: it sets fields of its data context that it has deprecated when it starts a learner.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")
+@pytest.mark.parametrize("by_reference", [False, True])
 @pytest.mark.parametrize("num_learners", [1, 2])
-def test_learners_apart_share_batches_and_return_td_errors_in_their_order(one_ray, num_learners):
+def test_learners_apart_share_batches_and_return_td_errors_in_their_order(one_ray, num_learners, by_reference):
     experiment = replace(toy_q("identity", bf16=False), num_learners=num_learners)
     algorithm = build_algorithm(experiment)
     try:
         returns = [algorithm.train()["env_runners"]["episode_return_mean"] for _ in range(20)]
         assert max(returns) >= 0.95
         batch, weights = algorithm.replay.sample(65, beta=0.4), weights_of(algorithm)
-        errors = algorithm._learn(batch, algorithm.agent_steps())
+        drawn = Drawn.of(batch, num_references=num_learners if by_reference else 0)
+        errors = algorithm._learn(drawn, algorithm.agent_steps())
     finally:
         algorithm.stop()
     settings, columns = experiment.policy_network, as_tensors(batch)
@@ -178,6 +183,25 @@ def test_learners_apart_share_batches_and_return_td_errors_in_their_order(one_ra
         _, expected = dqn_losses(answers, columns, torch.zeros(1), double_q=True)
     np.testing.assert_allclose(errors, expected, atol=1e-5)
     assert len(np.unique(errors)) > 4
+
+
+def test_a_learner_whose_batch_is_lost_goes_through_the_last_one_again(one_ray):
+    """RLlib gives a learner no episodes if those who had them are gone (`TrainingData.solve_refs`)."""
+    algorithm = build_algorithm(toy_q("identity", learning_starts=10**6))
+    try:
+        algorithm.train()
+        learner = algorithm.learner_group._learner
+        fragment = Drawn.of(algorithm.replay.sample(33, beta=0.4)).experience["episodes"][0]
+
+        def learned_from(episodes):
+            found = learner.update(training_data=TrainingData(episodes=episodes), timesteps={AGENT_STEPS_BEFORE: 0})
+            return sum(map(len, found["default_policy"]["td_error"].peek()))
+
+        with pytest.raises(LostExperienceError, match="first batch"):
+            learned_from([])
+        assert learned_from([fragment]) == learned_from([]) == 33
+    finally:
+        algorithm.stop()
 
 
 def test_each_decision_is_learned_from_as_often_as_replay_ratio_says(one_ray):
