@@ -13,7 +13,7 @@ import dataclasses
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -36,6 +36,10 @@ from train.rllib.modules import NetworkModule
 from train.rllib.v_trace_connector import TrajectoriesToBatch
 from train.rllib.weight_servers import WeightServers, WeightSource
 from train.rollouts.trajectory import TrajectoryRunner
+
+if TYPE_CHECKING:
+    # Python 3.10's typing doesn't have it.
+    from typing_extensions import Self
 
 _REQUESTS_IN_FLIGHT = 2
 _SECONDS_AN_ITERATION = 1.0

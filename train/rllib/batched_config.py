@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
@@ -14,6 +14,9 @@ from train.rllib.modules import NetworkModule, has_fast_bfloat16
 from train.worlds.build import world_options
 
 if TYPE_CHECKING:
+    # Python 3.10's typing doesn't have it.
+    from typing_extensions import Self
+
     from train.rollouts.batch_runner import BatchEnvRunner
 
 
