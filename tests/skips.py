@@ -31,6 +31,7 @@ EXPECTED = {
         "needs machines that ssh reaches",
         "needs TensorFlow",
         "needs a run; notebook 2 makes some",
+        "needs runs; tests/train/runs/test_curves.py has some",
         "needs a run that was interrupted; notebook 5 makes one and resumes it",
         "needs a Procgen run; notebook 4 makes one and measures it",
         "needs a Procgen run; notebook 6 makes one and exports it",
