@@ -33,6 +33,7 @@ from train.algorithm_settings import APPOSettings
 from train.algorithms import build_algorithm
 from train.cluster.speeds import Constants, fullest, stages
 from train.config import Experiment
+from train.dqn import Drawn
 from train.ppo import PPOConfig
 from train.rllib.fragment_flow import PLAY, FragmentFlow
 from train.rllib.ray_runtime import num_processes, running_ray
@@ -137,7 +138,7 @@ def measure_apex(runs: int) -> Constants:
             return taken
 
         def learn() -> int:
-            return len(algorithm._learn(memory.sample(chosen.settings.train_batch_size, beta=0.4), 0))
+            return len(algorithm._learn(Drawn.of(memory.sample(chosen.settings.train_batch_size, beta=0.4)), 0))
 
         played, remembered = per_cpu_second(play, runs), per_cpu_second(remember, runs)
         learned = per_cpu_second(learn, runs)

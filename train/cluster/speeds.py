@@ -37,8 +37,8 @@ class Constants:
 
 
 MEASURED = {
-    "battlesnake-ppo": Constants(109_000, 1_479, 8.3e6, 72_500, 2, 1.6e6, 22_600, math.inf),
-    "battlesnake-apex": Constants(83_000, 1_484, math.inf, 25_800, 1, 1.6e6, 2_800, 206_000),
+    "battlesnake-ppo": Constants(112_000, 1_963, 7.4e6, 159_000, 2, 2.1e6, 22_300, math.inf),
+    "battlesnake-apex": Constants(103_000, 1_968, math.inf, 51_900, 1, 2.1e6, 2_900, 106_000),
 }
 """By the experiment for which it was measured: `python -m tests.benchmarks.scaling plan`, on one thread of an AMD EPYC."""
 

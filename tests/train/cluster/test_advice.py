@@ -13,8 +13,8 @@ def advice(name: str, instances: str, *overrides: str) -> list[str]:
 
 def test_env_runners_that_would_wait_are_counted_and_so_is_a_batch_that_nobody_tuned_for():
     waiting, batch = advice("battlesnake-ppo", "100*ml.c5.18xlarge")
-    assert waiting.startswith("7199 env runners play 784,691,000 decisions per second")
-    assert "goes through 36,250, for which 1 would do" in waiting
+    assert waiting.startswith("7199 env runners play 806,288,000 decisions per second")
+    assert "goes through 79,500, for which 1 would do" in waiting
     # 7199 env runners × 16 steps × 16 games.
     assert batch.startswith("a batch of 1,842,944 game steps is 225 times the 8,192")
 

@@ -31,20 +31,20 @@ def test_the_figures_are_those_that_the_page_tells():
 
 def test_of_eight_processors_seven_play_and_one_thread_learns_twice_from_each_decision():
     through = expected_stages(load("battlesnake-ppo", "ml.c5.2xlarge"))
-    assert through["play"] == 7 * 109_000
-    assert through["learn"] == 72_500 / 2
+    assert through["play"] == 7 * 112_000
+    assert through["learn"] == 159_000 / 2
     assert fullest(through) == "learn"
 
 
 def test_more_learners_more_threads_and_fewer_epochs_learn_faster():
     through = expected_stages(load("battlesnake-ppo", "ml.g5.12xlarge", "ppo.num_epochs=1", "ppo.num_threads=3"))
-    assert through["learn"] == 4 * 3 * 72_500
+    assert through["learn"] == 4 * 3 * 159_000
 
 
 def test_the_link_carries_weights_besides_decisions():
     through = expected_stages(load("battlesnake-apex", "ml.g5.2xlarge+2*ml.c5.9xlarge"))
-    assert through["network"] == pytest.approx(1.25e9 / (1_484 + 1.6e6 / 2_800))
-    assert through["shards"] == 5 * 206_000
+    assert through["network"] == pytest.approx(1.25e9 / (1_968 + 2.1e6 / 2_900))
+    assert through["shards"] == 5 * 106_000
 
 
 @pytest.mark.parametrize(
