@@ -8,11 +8,12 @@ import pytest
 
 from envs.common.errors import ConfigError
 from tests.command_line import run
+from train.cluster.speeds import MEASURED
 from train.config import Experiment
 from train.sagemaker.comparison import compared, parse_speeds
 
 PRICES = {"ml.c5.xlarge": 0.2, "ml.c5.4xlarge": 0.8, "ml.g5.xlarge": 1.5}
-LEARNED = 72_500 / 2
+LEARNED = MEASURED["battlesnake-ppo"].learned_a_second / 2
 """Decisions per second that one thread goes through twice (docs/cluster.md)."""
 
 
@@ -33,7 +34,7 @@ def test_several_machines_cost_together_and_may_be_slower_for_it():
     found = {one.instances: one for one in compared(Experiment.load("battlesnake-apex"), [text, "3*ml.c5.xlarge"], PRICES, {})}
     assert found[text].dollars_per_hour == pytest.approx(1.5 + 2 * 0.8)
     assert found["3*ml.c5.xlarge"].dollars_per_hour == pytest.approx(0.6)
-    assert found["3*ml.c5.xlarge"].decisions_per_second == 25_800
+    assert found["3*ml.c5.xlarge"].decisions_per_second == MEASURED["battlesnake-apex"].learned_a_second
 
 
 def test_what_is_not_known_comes_last_and_is_not_made_up():
@@ -76,7 +77,7 @@ def test_the_command_shows_a_table_or_json(capsys):
     code, out, _ = run(capsys, *words)
     names = [line.split()[0] for line in out.splitlines()]
     assert (code, names) == (0, ["instances", "ml.c5.xlarge", "ml.c5.4xlarge"])
-    assert "652.5" in out.splitlines()[1]
+    assert f"{LEARNED * 3600 / 0.2 / 1e6:,.1f}" in out.splitlines()[1]
     told = json.loads(run(capsys, *words, "2*ml.c5.4xlarge", "--json")[1])
     assert [one["instances"] for one in told] == ["ml.c5.xlarge", "ml.c5.4xlarge", "2*ml.c5.4xlarge"]
     code, _, error = run(capsys, "launch", "battlesnake-imitation", *words[2:])

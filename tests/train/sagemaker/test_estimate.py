@@ -6,6 +6,7 @@ import pytest
 
 from envs.common.errors import ConfigError
 from train.cluster.scale import scale_overrides
+from train.cluster.speeds import MEASURED
 from train.config import Experiment
 from train.sagemaker.estimate import affordable_seconds, dollars_per_hour, estimate, quotas
 
@@ -27,10 +28,11 @@ def test_minutes_of_the_budget_are_the_hours_and_all_instances_cost():
 
 
 def test_decisions_of_the_budget_take_as_long_as_the_limit_that_was_measured_lets_through():
-    found = estimate(load("battlesnake-ppo", "ml.c5.xlarge", decisions=36_250 * 7200), PRICES, max_seconds=DAY)
+    learned = int(MEASURED["battlesnake-ppo"].learned_a_second / 2)
+    found = estimate(load("battlesnake-ppo", "ml.c5.xlarge", decisions=learned * 7200), PRICES, max_seconds=DAY)
     assert found.hours == pytest.approx(2.0)
     assert found.cost == pytest.approx(0.4)
-    assert "36,250 per second, where 'learn' is the limit; measured for battlesnake-ppo on another machine" in found.basis
+    assert f"{learned:,} per second, where 'learn' is the limit; measured for battlesnake-ppo on another machine" in found.basis
 
 
 def test_a_speed_of_ones_own_comes_first_and_of_two_budgets_the_one_that_ends_first():
