@@ -108,6 +108,10 @@ class PPOSettings(AlgorithmSettings):
     """Roll out and learn in bfloat16; None: if the hardware is fast at it. Exported policies are float32 in any case."""
     num_threads: int | None = None
     """Threads of torch where it learns; None: measured now and then (runs then differ in the last digits of sums)."""
+    concurrency: bool = False
+    """Play the next rollout while learning from the last one, so that each is played with weights one update older (Cleanba:
+    Huang et al. 2023, arXiv 2310.00036). It is for a process that plays and learns; with env runners or learners apart it does
+    nothing. With `num_threads` None, playing and learning have half of the cores each."""
 
     def __post_init__(self) -> None:
         require_schedule(self, self.algorithm, "learning_rate", 0.0, 1.0)
@@ -155,6 +159,10 @@ class APPOSettings(PPOSettings):
         require(self, self.algorithm, "c_clip", 0.0)
         if self.lstm_units:
             raise ConfigError(f"{self.algorithm} knows no memory (lstm_units is {self.lstm_units}); ppo does: algorithm=ppo")
+        if self.concurrency:
+            raise ConfigError(
+                f"{self.algorithm}.concurrency is of ppo; with {self.algorithm} env runners play on anyway: num_env_runners=1"
+            )
 
     def fragments_per_update(self, num_env_runners: int) -> int:
         return self.fragments_per_batch or max(1, -(-2 * num_env_runners // self.max_lag))

@@ -7,7 +7,10 @@ Experience comes from `train.rollouts.batch_runner`, which has worked out the ad
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -32,6 +35,7 @@ from ray.rllib.utils.metrics import (
     TIMERS,
 )
 
+from envs.common.cores import usable_cores
 from train.algorithm_settings import PPOSettings
 from train.rllib.allocator import keep_freed_memory
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
@@ -65,28 +69,49 @@ class PPOConfig(BatchedConfig):
         return PPOLearner
 
 
+def plays_and_learns(config: PPOConfig) -> bool:
+    """Whether one process plays and learns at the same time (`concurrency`)."""
+    return config.settings.concurrency and not config.num_env_runners and not config.num_learners
+
+
+def threads_to_learn(config: PPOConfig) -> int | None:
+    """Return how many threads of torch learn; None if that is to be measured."""
+    shared = max(1, usable_cores() // 2) if plays_and_learns(config) else None
+    return config.settings.num_threads or shared
+
+
 class PPO(BatchedAlgorithm):
     """An RLlib `Algorithm`. Each iteration plays one fragment on every env runner and learns from it.
 
-    `fraction_done` drives `anneal_lr`.
+    `fraction_done` drives `anneal_lr`. With `concurrency`, an iteration learns from the fragment that the iteration before
+    played meanwhile. A fragment that was played ahead isn't part of a checkpoint.
     """
 
     config: PPOConfig
+    _player: ThreadPoolExecutor | None = None
+    _ahead: Future[tuple[dict[str, Any], list[Any]]] | None = None
 
     @classmethod
     def get_default_config(cls) -> PPOConfig:
         return PPOConfig()
 
+    def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
+        super().setup(config)
+        if plays_and_learns(self.config):
+            threads = partial(torch.set_num_threads, threads_to_learn(self.config) or 1)
+            self._player = ThreadPoolExecutor(1, "player", initializer=threads)
+
     def training_step(self) -> None:
         steps_before = self.agent_steps()
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
-            experience, metrics = self._play()
+            ahead, self._ahead = self._ahead, None
+            experience, metrics = ahead.result() if ahead else self._play()
         if not metrics:
             return
         self._log_played(metrics)
         env_steps = self.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
-        began = time.perf_counter()
-        with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
+        with self._playing_ahead(), self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
+            began = time.perf_counter()
             results = self._update_learners(
                 **experience,
                 timesteps={
@@ -96,10 +121,22 @@ class PPO(BatchedAlgorithm):
                 },
                 num_epochs=self.config.settings.num_epochs,
             )
-        self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, window=1)
+            self.metrics.log_value(LEARNER_SECONDS, time.perf_counter() - began, window=1)
         self._log_learned(results)
         with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
             self._hand_out_weights()
+
+    @contextmanager
+    def _playing_ahead(self) -> Iterator[None]:
+        """With `concurrency`: play the next fragment meanwhile, with the weights of now, and wait for it at the end."""
+        if self._player is None:
+            yield
+            return
+        self._ahead = self._player.submit(self._play)
+        try:
+            yield
+        finally:
+            wait([self._ahead])
 
     def _play(self) -> tuple[dict[str, Any], list[Any]]:
         """(What all env runners have played, as the learners' `update` takes it, and the metrics.)
@@ -112,6 +149,19 @@ class PPO(BatchedAlgorithm):
             return {"episodes_refs": by_learner([played for played, _ in told])}, [metrics for _, metrics in told]
         told = self._play_on_all()
         return {"episodes": [fragment for fragment, _ in told]}, [metrics for _, metrics in told]
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        self._ahead = None
+
+    def load_policy_weights(self, weights: Mapping[str, Any]) -> None:
+        super().load_policy_weights(weights)
+        self._ahead = None
+
+    def cleanup(self) -> None:
+        if self._player:
+            self._player.shutdown()
+        super().cleanup()
 
     def _hand_out_weights(self) -> None:
         """Send the learner's weights to all env runners."""
@@ -127,7 +177,7 @@ class PPOLearner(SparingLearner):
 
     def build(self) -> None:
         keep_freed_memory()
-        self._threads = ThreadTuner(self.config.settings.num_threads)
+        self._threads = ThreadTuner(threads_to_learn(self.config))
         self._kl_coefs: dict[str, float] = {}
         self._last_kl: dict[str, torch.Tensor] = {}
         self._loss_settings = self.config.settings

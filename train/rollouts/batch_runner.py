@@ -93,6 +93,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         self.num_envs = self.env.num_envs
         self._needs_initial_reset = True
         self._buffer: dict[str, np.ndarray] = {}
+        self._last_buffer: dict[str, np.ndarray] = {}
         self._entropy = np.random.SeedSequence([self.config.seed or 0, self.worker_index or 0])
         if self.config.seed is None:
             self._entropy = np.random.SeedSequence()
@@ -150,7 +151,8 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     ) -> list[Fragment]:
         """Play `num_timesteps` steps of every game (default: the config's `rollout_fragment_length`), and return one fragment.
 
-        The fragment's columns are views of this runner's buffer, so the next call overwrites them.
+        The fragment's columns are views of this runner's buffer, so the next call overwrites them; with `concurrency` the one
+        after the next does, because the last fragment is being learned from.
         """
         with self.metrics.log_time(SAMPLE_TIMER), torch.inference_mode():
             if force_reset or self._needs_initial_reset:
@@ -214,6 +216,8 @@ class BatchEnvRunner(SingleAgentEnvRunner):
     def _allocate(self, steps: int) -> dict[str, np.ndarray]:
         """Flat columns with room for every row at every step."""
         size, space = steps * self.num_envs, self.env.single_observation_space
+        if isinstance(self.config.settings, PPOSettings) and self.config.settings.concurrency:
+            self._buffer, self._last_buffer = self._last_buffer, self._buffer
         if len(self._buffer.get("rows", ())) != size:
             self._buffer = {
                 Columns.OBS: np.empty((size, *space.shape), space.dtype),
