@@ -56,11 +56,13 @@ examples:
   procsnake replay to-test game.jsonl --turn 40 --snake me --out tests/test_turn_40.py
 """
 CHAMPIONS_HELP = """\
-Wherever an agent is named, a champion's name does.
+Wherever a bundle or an agent is named, a champion's name does.
 
 examples:
   procsnake match champion-standard flood flood flood --watch
   procsnake evaluate champion-standard
+  procsnake play champion-starpilot --record film.mp4       # one of Procgen; --seed draws the level
+  procsnake evaluate champion-starpilot --levels train,test --episodes 500
 """
 
 
@@ -69,7 +71,7 @@ def add_commands(command: Commands) -> None:
     _add_evaluate(command("evaluate", run_evaluate, "Play many games and print win rates with intervals.", EVALUATE_HELP))
     add_tournament(command("tournament", run_tournament, "Let snakes play each other and rate them.", TOURNAMENT_HELP))
     add_sprt(command("sprt", run_sprt, "Find out which of two players is stronger, in no more games than it takes.", SPRT_HELP))
-    add_json(command("champions", run_champions, "List the trained snakes that come with procsnake.", CHAMPIONS_HELP))
+    add_json(command("champions", run_champions, "List the trained policies that come with procsnake.", CHAMPIONS_HELP))
     add_push(command("push", run_push, "Put a policy on the Hugging Face Hub, with a model card.", PUSH_HELP))
     _add_replay(command("replay", run_replay, "Look at a recorded game, animate it, or make a test of a turn.", REPLAY_HELP))
 

@@ -11,9 +11,9 @@ import numpy as np
 from agents import bundle as bundles
 from agents.agent import Agent, Decision
 from agents.bundle import Bundle
-from agents.card import BundleError
+from agents.card import BundleError, Card
 from agents.sampling import choose, uniforms
-from envs.battlesnake.observations import observation_from_contract
+from envs.battlesnake.observations import is_observation_type, observation_from_contract
 from envs.battlesnake.state import MOVE_NAMES, State
 from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
@@ -25,6 +25,11 @@ _MOST_PER_BYTE = 4
 """Bytes of the network per byte of its weights file: champions keep theirs in float16."""
 
 
+def plays_battlesnake(card: Card) -> bool:
+    """Whether a policy plays Battlesnake, perhaps in a world of a user's own with an observation type of Battlesnake's."""
+    return card.environment["name"] == "battlesnake" or is_observation_type(card.observation.get("type"))
+
+
 class Policy(Agent):
     """An agent that plays by the network of a bundle.
 
@@ -32,7 +37,8 @@ class Policy(Agent):
     its probability; the draw is a function of (`seed`, game, turn, slot). `backend="onnx"` runs on onnxruntime with `threads`
     threads and imports neither torch nor ray. `backend="torch"` builds the network from `agents.networks`.
 
-    Raises `BundleError` for a network file that can't be run and, when playing, for a board of a size that it doesn't know.
+    Raises `BundleError` for a policy of another world, for a network file that can't be run and, when playing, for a board of a
+    size that it doesn't know.
     """
 
     def __init__(self, bundle: Bundle, *, backend: str = "onnx", sample: bool = False, seed: int = 0, threads: int = 1) -> None:
@@ -43,6 +49,11 @@ class Policy(Agent):
         self.bundle, self.card = bundle, bundle.card
         self.name = _display_name(bundle)
         self.sample, self.seed = sample, seed
+        if not plays_battlesnake(self.card):
+            raise BundleError(
+                f"{bundle.path} was trained in the world {self.card.environment['name']!r}, so it plays no Battlesnake."
+                f" Watch it there: {shell_command('play', bundle.path)}"
+            )
         self._observation = observation_from_contract(self.card.observation)
         if self.card.action["num_actions"] != self._observation.num_actions:
             raise BundleError(

@@ -41,8 +41,8 @@ def register(name: str, factory: str | Callable[..., Agent]) -> None:
 
 
 def names() -> list[str]:
-    """Return the names of the built-in agents and the champions, sorted."""
-    return sorted([*_FACTORIES, *champions.names()])
+    """Return the names of the built-in agents and of the champions that play Battlesnake, sorted."""
+    return sorted([*_FACTORIES, *champions.snakes()])
 
 
 def split_name(player: str) -> tuple[str, str]:

@@ -14,7 +14,9 @@ from envs.common.errors import ConfigError
 if TYPE_CHECKING:
     import numpy as np
 
-    from agents.evaluation.episodes import ShownEpisode
+    from agents.bundle import Bundle
+    from agents.evaluation.episodes import Decide, ShownEpisode
+    from envs.api import BatchEnv
 
 TURN_S = 0.12
 _STEPS_PER_SECOND = 8
@@ -38,7 +40,7 @@ def episode_to_watch(options: argparse.Namespace) -> ShownEpisode | None:
 
     Raises `ConfigError` for more players than one, a policy of another world and options that the world refuses.
     """
-    from agents.evaluation.episodes import RANDOM, ShownEpisode, at_random, bundle_of_a_world, likeliest, world_of
+    from agents.evaluation.episodes import RANDOM, ShownEpisode, at_random, bundle_of_a_world, world_of
 
     first, *others = options.players
     named = first in set(envs.names()) - {"battlesnake"} or (first.startswith("procgen/") and not Path(first).exists())
@@ -64,7 +66,17 @@ def episode_to_watch(options: argparse.Namespace) -> ShownEpisode | None:
     if bundle.card.environment["name"] != world:
         own = bundle.card.environment["name"]
         raise ConfigError(f"{player} was trained in {own}, not in {world}. Try: {shell_command('play', own, player)}")
-    return ShownEpisode(world_of(bundle, **chosen), likeliest(bundle), seed=options.seed)
+    own_world = world_of(bundle, **chosen)
+    return ShownEpisode(own_world, _as_measured(bundle, own_world, options.seed), seed=options.seed)
+
+
+def _as_measured(bundle: Bundle, world: BatchEnv, seed: int) -> Decide:
+    """The policy as the world's evaluation has it play: Procgen's draws actions, and doing only the likeliest may get stuck."""
+    import numpy as np
+
+    from agents.evaluation.episodes import drawn, likeliest
+
+    return drawn(bundle, np.random.default_rng(seed)) if world.evaluation == "levels" else likeliest(bundle)
 
 
 def _refuse_levels(options: argparse.Namespace) -> None:

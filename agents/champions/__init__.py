@@ -1,4 +1,7 @@
-"""Trained snakes that come with procsnake: each folder here is a policy bundle, which `agents.make` knows by its name."""
+"""Trained policies that come with procsnake, for both worlds: each folder is a policy bundle, and its name stands for its path.
+
+`agents.make` knows the snakes among them by their names.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,18 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in _FOLDER.glob("*/card.json"))
 
 
+def snakes() -> list[str]:
+    """Return the names of those that play Battlesnake, sorted."""
+    return [name for name in names() if _card(name).environment["name"] == "battlesnake"]
+
+
 def path(name: str) -> Path:
     """Return the path of a champion's bundle."""
     return _FOLDER / name
 
 
 def table() -> str:
-    """Return a paragraph on each champion: what it plays, how it was trained, how strong it is."""
+    """Return a paragraph on each champion: what it plays, how it was trained, what was measured of it."""
     return "\n\n".join(_about(name) for name in names()) or "there are none in this installation"
 
 
@@ -50,11 +58,10 @@ def _card(name: str) -> Card:
 
 def _about(name: str) -> str:
     bundle, card = path(name), _card(name)
-    options, metrics = card.environment["options"], card.metrics
+    metrics = card.metrics
     size = sum(file.stat().st_size for file in bundle.iterdir()) / 1e6
-    board = f"{options.get('width', 11)}×{options.get('height', 11)}, {options.get('num_snakes', 4)} snakes"
     lines = [
-        f"{name}: {board}, ruleset {options.get('ruleset', 'standard')}; {size:.1f} MB",
+        f"{name}: {_world(card)}; {size:.1f} MB",
         f"  trained: {card.algorithm}, {card.steps.get('agent_steps', 0) / 1e6:.1f} million decisions"
         f" in {metrics.get('training_hours', 0):.2f} h, commit {card.git_commit[:9]}",
         *_wrapped("  command: ", card.command.split(" && ")),
@@ -62,6 +69,15 @@ def _about(name: str) -> str:
     ratings = metrics.get("ratings", {})
     lines += [f"  {against}: {result}" for against, result in ratings.items()]
     return "\n".join(lines)
+
+
+def _world(card: Card) -> str:
+    """Which game the policy plays, and how it is set up."""
+    world, options = card.environment["name"], card.environment["options"]
+    if world == "battlesnake":
+        board = f"{options.get('width', 11)}×{options.get('height', 11)}, {options.get('num_snakes', 4)} snakes"
+        return f"{board}, ruleset {options.get('ruleset', 'standard')}"
+    return f"{world}, {options['distribution_mode']}, trained on levels {options['levels']}"
 
 
 def _wrapped(head: str, commands: Sequence[str]) -> list[str]:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 import envs
+from agents import champions
 from agents.bundle import Bundle, load
 from agents.hub.address import IN_TEXT
-from agents.policy import onnx_steps
+from agents.policy import onnx_steps, plays_battlesnake
 from agents.registry import has_evaluation
 from envs.api import BatchEnv
-from envs.battlesnake.observations import is_observation_type
 from envs.common.errors import ConfigError
 
 GAMES_AT_ONCE = 64
@@ -44,16 +44,16 @@ class WorldScore:
 
 
 def bundle_of_a_world(spec: str) -> Bundle | None:
-    """Return the bundle at path `spec`, which may be a run's folder or on the Hub, if its policy plays no Battlesnake.
+    """Return the bundle at `spec` (a path, a run, a champion's name, or on the Hub) if its policy plays no Battlesnake.
 
     Returns None for everything that plays Battlesnake, because `agents.make` makes that. Raises `BundleError` for a bad bundle.
     """
     is_zip = spec.endswith(".zip") and Path(spec).is_file()
-    if has_evaluation(spec) or not (Path(spec).is_dir() or is_zip or IN_TEXT.fullmatch(spec)):
+    is_bundle = Path(spec).is_dir() or is_zip or IN_TEXT.fullmatch(spec) or spec in champions.names()
+    if has_evaluation(spec) or not is_bundle:
         return None
     bundle = load(spec)
-    plays_snakes = bundle.card.environment["name"] == "battlesnake" or is_observation_type(bundle.card.observation.get("type"))
-    return None if plays_snakes else bundle
+    return None if plays_battlesnake(bundle.card) else bundle
 
 
 def world_of(bundle: Bundle, **options: Any) -> BatchEnv:
@@ -79,10 +79,30 @@ def likeliest(bundle: Bundle, *, threads: int = 1) -> Decide:
     step = onnx_steps(bundle, threads)
 
     def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
-        logits = step(world.observations, begins)
-        return (logits if world.action_mask is None else np.where(world.action_mask, logits, -np.inf)).argmax(1)
+        return _highest(step(world.observations, begins), world)
 
     return decide
+
+
+def drawn(bundle: Bundle, generator: np.random.Generator, *, threads: int = 1) -> Decide:
+    """Return the policy of a bundle as a function that draws each action by its probability among those that the mask allows.
+
+    A Q network's values are no logits: the policy that it learned takes the highest.
+    """
+    if bundle.card.network["name"] == "q-network":
+        return likeliest(bundle, threads=threads)
+    step = onnx_steps(bundle, threads)
+
+    def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
+        logits = step(world.observations, begins)
+        # An exponential race (Gumbel's trick) draws by the softmax of the logits.
+        return _highest(logits + generator.gumbel(size=logits.shape), world)
+
+    return decide
+
+
+def _highest(values: np.ndarray, world: BatchEnv) -> np.ndarray:
+    return (values if world.action_mask is None else np.where(world.action_mask, values, -np.inf)).argmax(1)
 
 
 def at_random(seed: int) -> Decide:

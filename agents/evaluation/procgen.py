@@ -12,16 +12,16 @@ import numpy as np
 import envs
 from agents.bundle import Bundle, load
 from agents.card import BundleError
+from agents.evaluation.episodes import POLICY, RANDOM, Decide, drawn, likeliest
 from agents.evaluation.procgen_aggregates import AggregateEstimate, aggregates, mean_interval
-from agents.evaluation.procgen_episodes import DecideFromObservations, Episode, play
-from agents.policy import onnx_steps
+from agents.evaluation.procgen_episodes import Episode, play
+from envs.api import BatchEnv
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.procgen import Levels, require_disjoint
 from envs.procgen.levels import NUM_SEEDS
 from envs.procgen.scores import PPO, normalised
 
 GAMES_AT_ONCE = 64
-POLICY, RANDOM = "policy", "random"
 _SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -109,22 +109,12 @@ def _options(bundle: Bundle, split: str, episodes: int) -> dict[str, Any]:
     return {**options, "num_games": min(episodes, GAMES_AT_ONCE), "levels": levels}
 
 
-def _players(
-    bundle: Bundle, generator: np.random.Generator, *, greedy: bool, threads: int
-) -> dict[str, DecideFromObservations]:
-    step = onnx_steps(bundle, threads)
-    # Q values are no logits: the policy that was learned takes the highest.
-    greedy = greedy or bundle.card.network["name"] == "q-network"
+def _players(bundle: Bundle, generator: np.random.Generator, *, greedy: bool, threads: int) -> dict[str, Decide]:
+    def guess(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
+        return generator.integers(bundle.card.action["num_actions"], size=world.num_envs)
 
-    def decide(observations: np.ndarray, begins: np.ndarray) -> np.ndarray:
-        logits = step(observations, begins)
-        # An exponential race (Gumbel's trick) draws by the softmax of the logits.
-        return (logits if greedy else logits + generator.gumbel(size=logits.shape)).argmax(1)
-
-    def guess(observations: np.ndarray, begins: np.ndarray) -> np.ndarray:
-        return generator.integers(bundle.card.action["num_actions"], size=len(observations))
-
-    return {POLICY: decide, RANDOM: guess}
+    policy = likeliest(bundle, threads=threads) if greedy else drawn(bundle, generator, threads=threads)
+    return {POLICY: policy, RANDOM: guess}
 
 
 def _count(say: Callable[[str], None] | None, what: str) -> Callable[[int, int], None] | None:
@@ -147,7 +137,7 @@ def _play(
     name: str,
     split: str,
     options: dict[str, Any],
-    decide: DecideFromObservations,
+    decide: Decide,
     episodes: int,
     seed: int,
     on_step: Callable[[int, int], None] | None,

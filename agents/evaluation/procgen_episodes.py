@@ -13,13 +13,11 @@ import numpy as np
 from PIL import Image
 
 import envs
+from agents.evaluation.episodes import Decide
 from envs.api import BatchEnv
 from envs.common.mp4 import write_mp4
 from envs.procgen.vector_env import GameState, ProcgenVectorEnv
 from envs.procgen.wrappers import innermost
-
-DecideFromObservations = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""A function from observations (R, …), and which of them begin an episode, bool (R,), to actions (R,). Called once per step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +35,7 @@ class Episode:
 
 
 def play(
-    world: BatchEnv, decide: DecideFromObservations, episodes: int, seed: int, on_step: Callable[[int, int], None] | None = None
+    world: BatchEnv, decide: Decide, episodes: int, seed: int, on_step: Callable[[int, int], None] | None = None
 ) -> list[Episode]:
     """Play at least `episodes` episodes, equally many on each row, and return them in the order in which they ended.
 
@@ -55,7 +53,7 @@ def play(
     while (ended < per_row).any():
         if on_step:
             on_step(len(played), per_row * world.num_envs)
-        history.append(np.asarray(decide(world.observations, begins), np.int8))
+        history.append(np.asarray(decide(world, begins), np.int8))
         world.advance(history[-1])
         begins = world.terminated | world.truncated
         columns = world.drain_episodes()

@@ -12,13 +12,15 @@ import pytest
 import agents
 import procsnake
 from agents import bundle, champions
-from agents.card import Card
+from agents.card import BundleError, Card
 from agents.evaluation import play_games
+from agents.evaluation.procgen import evaluate
 from agents.evaluation.solo import evaluate_solo
 from agents.export.shrink import shrink
 from agents.policy import Policy
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.settings import Settings
+from envs.procgen.games import load_library
 from tests.agents.boards import played_boards
 from tests.agents.bundles import make_bundle
 
@@ -35,11 +37,16 @@ def test_a_champion_is_whole_small_and_known_by_name(name):
     assert len(loaded.card.git_commit) == 40
     assert loaded.card.metrics["training_hours"] > 0
     assert loaded.card.metrics["ratings"]
-    assert name in agents.names()
-    assert agents.make(name).name == name
+    plays_snakes = loaded.card.environment["name"] == "battlesnake"
+    assert (name in agents.names()) == plays_snakes
+    if plays_snakes:
+        assert agents.make(name).name == name
+    else:
+        with pytest.raises(BundleError, match=f"was trained in the world '{loaded.card.environment['name']}'"):
+            agents.make(name)
 
 
-@pytest.mark.parametrize("name", [name for name in champions.names() if name != "champion-solo"])
+@pytest.mark.parametrize("name", [name for name in champions.snakes() if name != "champion-solo"])
 def test_a_champion_wins_clearly_more_than_its_share_against_greedy(name):
     options = bundle.load(champions.path(name)).card.environment["options"]
     snakes = options.get("num_snakes", 4)
@@ -54,6 +61,14 @@ def test_the_champion_of_solo_survives_longer_than_flood():
         evaluate_solo(agents.make(name), [(11, 11)], num_games=60, seed=77)[0] for name in ("champion-solo", "flood")
     )
     assert champion.interval[0] > flood.interval[1]
+
+
+@pytest.mark.parametrize("name", sorted({*champions.names()} - {*champions.snakes()}))
+def test_a_champion_of_procgen_scores_more_than_random_play_on_levels_that_it_never_saw(name):
+    load_library()
+    policy, random = (one.score for one in evaluate([name], levels="test", episodes=64, seed=77, threads=1))
+    assert (policy.player, random.player) == ("policy", "random")
+    assert policy.interval[0] > random.interval[1]
 
 
 def test_the_list_tells_what_a_card_tells():

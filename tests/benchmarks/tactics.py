@@ -17,7 +17,7 @@ from tests.agents.tactics.test_tactics import PUZZLES
 from tests.benchmarks.measure import machine
 
 THINKING_S = 0.05
-DEFAULT = ("random", "greedy", "flood", "classics", *agents.champions.names(), "mcts", "alphabeta")
+DEFAULT = ("random", "greedy", "flood", "classics", *agents.champions.snakes(), "mcts", "alphabeta")
 
 
 def solved(agent: Agent) -> dict[str, tuple[int, int]]:

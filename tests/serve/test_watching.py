@@ -9,6 +9,8 @@ import pytest
 
 import envs
 import procsnake
+from agents.bundle import load
+from agents.evaluation.episodes import ShownEpisode, drawn, likeliest
 from envs.procgen.games import load_library
 from tests.agents.evaluation.test_episodes import run, steps  # noqa: F401  (fixtures)
 
@@ -27,6 +29,24 @@ def test_random_play_in_a_game_of_procgen_is_shown_and_told(capsys):
         episode_return, length, ended = episode_return + float(world.rewards[0]), length + 1, bool(world.terminated[0])
     world.close()
     assert told == {"return": episode_return, "length": length, "ended": True}
+
+
+def test_a_policy_of_procgen_draws_its_actions_as_where_it_is_measured(capsys):
+    load_library()
+    bundle = load("champion-starpilot")
+    options = {**bundle.card.environment["options"], "num_games": 1, "levels": "7:1"}
+
+    def told_by(decide):
+        world = envs.make("procgen/starpilot", **options)
+        episode = ShownEpisode(world, decide, seed=3)
+        length = len(list(episode.pictures()))
+        world.close()
+        return {"return": episode.episode_return, "length": length, "ended": True}
+
+    assert procsnake.main(["play", "champion-starpilot", "--levels", "7:1", "--seed", "3", "--delay", "0", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == told_by(drawn(bundle, np.random.default_rng(3)))
+    assert told != told_by(likeliest(bundle))
 
 
 @pytest.mark.usefixtures("steps")

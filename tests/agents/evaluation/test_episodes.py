@@ -15,6 +15,7 @@ from agents.evaluation.episodes import (
     WorldScore,
     at_random,
     bundle_of_a_world,
+    drawn,
     evaluate,
     likeliest,
     play,
@@ -133,6 +134,14 @@ def test_an_episode_tells_what_came_of_it(steps, run):
     cut = ShownEpisode(world_of(bundle, num_games=1), likeliest(bundle), seed=0, most_steps=1)
     assert len(list(cut.pictures())) == 1
     assert str(cut) == "return 1 after 1 steps, then it was cut off"
+
+
+def test_actions_are_drawn_by_their_probability_among_those_that_the_mask_allows(steps, run):
+    world = Steps(num_games=20_000)
+    actions = drawn(bundle_of_a_world(str(run)), np.random.default_rng(0))(world, np.ones(20_000, bool))
+    # The logits are 0, 1 and 9, and the last is masked.
+    assert set(actions) == {0, 1}
+    assert actions.mean() == pytest.approx(np.e / (1 + np.e), abs=4 * 0.44 / 20_000**0.5)
 
 
 def test_what_was_measured_is_kept_for_the_report_until_the_policy_is_another(run):

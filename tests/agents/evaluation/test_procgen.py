@@ -71,7 +71,7 @@ def test_each_row_plays_as_many_episodes_and_all_can_be_played_again() -> None:
     options = {"distribution_mode": "easy", "levels": "train:5", "action_repeat": 3, "gap_stack": 2}
     world = envs.make("procgen/starpilot", num_games=3, **options)
     generator = np.random.default_rng(0)
-    played = play(world, lambda seen, begins: generator.integers(15, size=len(seen)), 7, seed=0)
+    played = play(world, lambda world, begins: generator.integers(15, size=world.num_envs), 7, seed=0)
     world.close()
     assert len(played) == 9
     assert {episode.level for episode in played} <= set(range(5))
@@ -92,7 +92,7 @@ def test_each_row_plays_as_many_episodes_and_all_can_be_played_again() -> None:
 def test_the_pictures_are_those_of_the_episode() -> None:
     options = {"distribution_mode": "easy"}
     world = envs.make("procgen/starpilot", num_games=2, **options)
-    episode = play(world, lambda seen, begins: np.full(len(seen), 8), 3, seed=4)[-1]
+    episode = play(world, lambda world, begins: np.full(world.num_envs, 8), 3, seed=4)[-1]
     world.close()
     shown = list(pictures("procgen/starpilot", options, episode))
     moving = Image.open(io.BytesIO(animation("procgen/starpilot", options, episode)))
@@ -154,7 +154,7 @@ def test_the_policy_is_measured_beside_the_random_agent(to_the_right: Path) -> N
     policy, random = evaluate([str(to_the_right)], levels="train", episodes=4)
     assert (policy.score.player, random.score.player) == ("policy", "random")
     world = envs.make("procgen/starpilot", **{**OPTIONS, "num_games": 4})
-    expected = play(world, lambda seen, begins: np.full(len(seen), 7), 4, seed=0)
+    expected = play(world, lambda world, begins: np.full(world.num_envs, 7), 4, seed=0)
     world.close()
     mean = np.mean([episode.episode_return for episode in expected])
     score = policy.score
