@@ -56,7 +56,7 @@ examples:
   procsnake replay to-test game.jsonl --turn 40 --snake me --out tests/test_turn_40.py
 """
 CHAMPIONS_HELP = """\
-Wherever a bundle or an agent is named, a champion's name does.
+A champion's name can stand wherever a policy bundle or an agent is asked for.
 
 examples:
   procsnake match champion-standard flood flood flood --watch

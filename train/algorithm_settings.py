@@ -110,8 +110,8 @@ class PPOSettings(AlgorithmSettings):
     """Threads of torch where it learns; None: measured now and then (runs then differ in the last digits of sums)."""
     concurrency: bool = False
     """Play the next rollout while learning from the last one, so that each is played with weights one update older (Cleanba:
-    Huang et al. 2023, arXiv 2310.00036). It is for a process that plays and learns; with env runners or learners apart it does
-    nothing. With `num_threads` None, playing and learning have half of the cores each."""
+    Huang et al. 2023, arXiv 2310.00036). It is for one process that does both; where env runners or learners have processes of
+    their own, it changes nothing. With `num_threads` None, playing and learning have half of the cores each."""
 
     def __post_init__(self) -> None:
         require_schedule(self, self.algorithm, "learning_rate", 0.0, 1.0)
@@ -161,7 +161,8 @@ class APPOSettings(PPOSettings):
             raise ConfigError(f"{self.algorithm} knows no memory (lstm_units is {self.lstm_units}); ppo does: algorithm=ppo")
         if self.concurrency:
             raise ConfigError(
-                f"{self.algorithm}.concurrency is of ppo; with {self.algorithm} env runners play on anyway: num_env_runners=1"
+                f"{self.algorithm}.concurrency is true, but with {self.algorithm} env runners play on anyway while the learner"
+                " learns; leave it out, and set num_env_runners to 1 or more"
             )
 
     def fragments_per_update(self, num_env_runners: int) -> int:

@@ -7,7 +7,7 @@ Experience comes from `train.rollouts.batch_runner`, which has worked out the ad
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
@@ -69,14 +69,14 @@ class PPOConfig(BatchedConfig):
         return PPOLearner
 
 
-def plays_and_learns(config: PPOConfig) -> bool:
-    """Whether one process plays and learns at the same time (`concurrency`)."""
+def plays_while_learning(config: PPOConfig) -> bool:
+    """Whether `concurrency` is asked for, and this process does both."""
     return config.settings.concurrency and not config.num_env_runners and not config.num_learners
 
 
 def threads_to_learn(config: PPOConfig) -> int | None:
     """Return how many threads of torch learn; None if that is to be measured."""
-    shared = max(1, usable_cores() // 2) if plays_and_learns(config) else None
+    shared = max(1, usable_cores() // 2) if plays_while_learning(config) else None
     return config.settings.num_threads or shared
 
 
@@ -97,7 +97,7 @@ class PPO(BatchedAlgorithm):
 
     def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
         super().setup(config)
-        if plays_and_learns(self.config):
+        if plays_while_learning(self.config):
             threads = partial(torch.set_num_threads, threads_to_learn(self.config) or 1)
             self._player = ThreadPoolExecutor(1, "player", initializer=threads)
 
@@ -152,10 +152,6 @@ class PPO(BatchedAlgorithm):
 
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
-        self._ahead = None
-
-    def load_policy_weights(self, weights: Mapping[str, Any]) -> None:
-        super().load_policy_weights(weights)
         self._ahead = None
 
     def cleanup(self) -> None:

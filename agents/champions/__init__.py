@@ -77,7 +77,9 @@ def _world(card: Card) -> str:
     if world == "battlesnake":
         board = f"{options.get('width', 11)}×{options.get('height', 11)}, {options.get('num_snakes', 4)} snakes"
         return f"{board}, ruleset {options.get('ruleset', 'standard')}"
-    return f"{world}, {options['distribution_mode']}, trained on levels {options['levels']}"
+    if world.startswith("procgen/"):
+        return f"{world}, {options.get('distribution_mode', 'hard')}, trained on levels {options.get('levels', 'all')}"
+    return str(world)
 
 
 def _wrapped(head: str, commands: Sequence[str]) -> list[str]:

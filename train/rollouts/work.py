@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 doing = ""
-"""E.g. "step 12 of 256"; empty between two pieces of work. The thread that works writes it, and another one shows it."""
+"""E.g. "step 12 of 256"; empty between two pieces of work. The thread that works writes it, and another one shows it. Where one
+thread plays while another learns, it says what either of them did last."""
 
 
 def told(what: str, count: int) -> Iterator[int]:
