@@ -397,6 +397,9 @@ class LearnedEvaluationSettings(AlgorithmSettings):
     """The most random turns at the beginning. Each game has a number of its own between 0 and this."""
     every: int = 2
     """Turns of a game between two positions that are learned from."""
+    inner_positions: int = 0
+    """Positions that are learned from inside the search of each of these, where it stands after random numbers of nodes. A
+    search of their own scores them. With 1, self-play takes about twice the time."""
     max_turns: int = 1000
     """Turns after which a game of self-play is drawn."""
     discount: float = 0.97
@@ -416,7 +419,7 @@ class LearnedEvaluationSettings(AlgorithmSettings):
     """The gain at which the gate's sequential test accepts, in normalised Elo; it refuses at 0."""
     gate_games: int = 2000
     """Games after which the gate ends undecided. The evaluation is then not accepted."""
-    games_per_iteration: int = 128
+    games_per_iteration: int = 512
     """The most games between two rows of progress.csv, in self-play and in the gate. A run stops only between two rows."""
     num_processes: int | None = None
     """Processes that play; None: as many as there are cores, or with --cluster as many as that has."""
@@ -428,7 +431,8 @@ class LearnedEvaluationSettings(AlgorithmSettings):
             require(self, self.algorithm, name, 2)
         for name in ("randomness", "discount", "search_share", "gate_speed"):
             require(self, self.algorithm, name, 0.0, 1.0)
-        require(self, self.algorithm, "opening_turns", 0)
+        for name in ("opening_turns", "inner_positions"):
+            require(self, self.algorithm, name, 0)
         require(self, self.algorithm, "ridge", 0.0)
 
 

@@ -85,6 +85,7 @@ def _self_play(experiment: Experiment, stage: Stage, player: str) -> SelfPlay:
         randomness=s.randomness,
         opening_turns=s.opening_turns,
         every=s.every,
+        inner_positions=s.inner_positions,
         max_turns=s.max_turns,
         width=options.get("width", 11),
         height=options.get("height", 11),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -134,6 +134,20 @@ class AlphaBeta(Agent):
         nodes = self.nodes or (DEFAULT_NODES if deadline is None and self.cpu_ms is None else None)
         return self._search(state, 0, you, allowed, nodes, None if deadline is None else deadline - self.margin_ms / 1000)
 
+    def positions_inside(self, state: State, you: int, nodes: Sequence[int]) -> list[State]:
+        """Return copies of the positions at which the search of board 0 stands after these numbers of nodes, which ascend.
+
+        A search that is through with fewer nodes has fewer positions. They can be over, and `turn` is the root's in all.
+        """
+        if not nodes:
+            return []
+        found: list[State] = []
+        scratch = state.select(np.zeros(1, np.int64))
+        with self._idle.borrow(state) as space:
+            stops = _Stops(nodes, lambda: found.append(scratch.select(np.zeros(1, np.int64))))
+            _Search(self, scratch, int(you), space, stops, first=1).run()
+        return found
+
     def _search(
         self, state: State, board: int, you: int, allowed: np.ndarray, nodes: int | None, deadline: float | None
     ) -> Decision:
@@ -177,6 +191,23 @@ class AlphaBeta(Agent):
         move = best_reply(self.policy, here, root.me, rival, search, allowed=root.allowed)
         self._has_guessed |= move is not None
         return move if lost else None
+
+
+class _Stops(SearchLimits):
+    """Lets a search stop after each of some numbers of nodes, calls `look` there, and ends it after the last one."""
+
+    def __init__(self, nodes: Sequence[int], look: Callable[[], None]) -> None:
+        super().__init__(nodes[-1], None)
+        self._ahead, self._look = list(nodes), look
+
+    def pause(self, nodes: int) -> int:
+        return self._ahead[0]
+
+    def spent(self, nodes: int) -> bool:
+        while self._ahead and nodes >= self._ahead[0]:
+            del self._ahead[0]
+            self._look()
+        return not self._ahead
 
 
 class _Found(NamedTuple):

@@ -30,7 +30,7 @@ class Fitting:
     discount: float = 0.97
     """What a result is worth less for each turn that is left until the game ends. Early positions tell little of it."""
     search_share: float = 0.5
-    """The share of the search's score in the target. The result has the rest."""
+    """The share of the search's score in the target. The result has the rest, where there is one."""
     ridge: float = 30.0
     """The penalty on the square of each weight, for features of variance 1, in positions' nats."""
     phases: int = 3
@@ -56,8 +56,10 @@ class Learned:
 
 def targets(views: Views, fitting: Fitting, search_scale: float) -> np.ndarray:
     """Return what each position is worth, float64 (N,) from 0 lost to 1 won."""
+    searched = probability(views.search / search_scale)
     worth = 0.5 + (views.result - 0.5) * fitting.discount ** views.turns_left.astype(float)
-    blended = (1 - fitting.search_share) * worth + fitting.search_share * probability(views.search / search_scale)
+    blended = (1 - fitting.search_share) * worth + fitting.search_share * searched
+    blended = np.where(np.isnan(views.result), searched, blended)
     proven = np.where(views.search > 0, 1 - _PROVEN, _PROVEN)
     return np.where(np.abs(views.search) > SURE, proven, blended)
 
@@ -74,9 +76,9 @@ def learn(views: Views, self_play: SelfPlay, fitting: Fitting) -> Learned:
     held_out = views.game % _HELD_OUT == _HELD_OUT - 1
     if min(held_out.sum(), (~held_out).sum()) < NUM_FEATURES:
         raise ConfigError(f"{len(held_out)} positions are too few to learn {NUM_FEATURES} weights from; play more games")
-    open_positions = np.abs(views.search) <= SURE
-    decided = views.result[open_positions].astype(float)
-    target = targets(views, fitting, fit_scale(views.search[open_positions].astype(float), decided))
+    played = (np.abs(views.search) <= SURE) & ~np.isnan(views.result)
+    decided = views.result[played].astype(float)
+    target = targets(views, fitting, fit_scale(views.search[played].astype(float), decided))
     hand = views.hand.astype(float)
     scale = fit_scale(hand[~held_out], target[~held_out])
     phases = _phases(views, fitting, target, hand / scale, ~held_out, scale)

@@ -64,6 +64,9 @@ class SelfPlay:
     """The most random turns at the beginning. Each game has a number of its own between 0 and this."""
     every: int = 2
     """The turns between two positions that are kept."""
+    inner_positions: int = 0
+    """The positions that are kept from inside each kept position's search: where it stands after random numbers of nodes.
+    A search of their own, of as many nodes, scores them. Those with a game that is over, or that aren't quiet, are left out."""
     max_turns: int = 1000
     """The turns after which a game is drawn."""
     width: int = 11
@@ -73,7 +76,12 @@ class SelfPlay:
     def __post_init__(self) -> None:
         if search_of(self.player) != "alphabeta":
             raise ConfigError(f"{self.player!r} can't use a learned evaluation; only alphabeta can")
-        if self.nodes < 1 or not 0 <= self.randomness <= 1 or self.opening_turns < 0 or self.every < 1:
+        if (
+            self.nodes < 1
+            or not 0 <= self.randomness <= 1
+            or self.every < 1
+            or min(self.opening_turns, self.inner_positions) < 0
+        ):
             raise ConfigError(f"{self} can't be played: nodes and every are at least 1, and randomness is a share")
         if self.width * self.height > MAX_CELLS:
             raise ConfigError(f"{self.width}×{self.height} has more cells than {MAX_CELLS}, the most for a learned evaluation")
@@ -90,9 +98,9 @@ class Views:
     search: np.ndarray
     """int32 (N,): the score of the search."""
     result: np.ndarray
-    """float32 (N,): 1 if the snake won the game, ½ if nobody did, else 0."""
+    """float32 (N,): 1 if the snake won the game, ½ if nobody did, 0 if it lost; NaN inside a search, which no game reached."""
     turns_left: np.ndarray
-    """int16 (N,): turns to the end of the game."""
+    """int16 (N,): turns to the end of the game, counted from the search's root where the position is inside one."""
     game: np.ndarray
     """int64 (N,): the game to which the position belongs."""
 
@@ -113,12 +121,13 @@ def play_block(settings: SelfPlay, block: int) -> tuple[Views, np.ndarray]:
 def _play(settings: SelfPlay, player: AlphaBeta, game: int) -> tuple[Views, int]:
     """One game, and its number of turns. Positions of its opening aren't kept."""
     seed = derived_seed(settings.seed, game)
-    random, slots = np.random.default_rng(seed), np.arange(2)
+    # With two generators, the games are the same whether positions inside the searches are kept or not.
+    random, random_inside, slots = np.random.default_rng(seed), np.random.default_rng([seed, 1]), np.arange(2)
     state = State(1, width=settings.width, height=settings.height, num_snakes=2)
     state.seed(seed)
     running, view = start_games(state), Viewer(state, player.weights)
     share, opening, turn = random.uniform(0, settings.randomness), random.integers(settings.opening_turns + 1), 0
-    rows: list[tuple[np.ndarray, int, int, int, int]] = []
+    rows: list[tuple[np.ndarray, int, int, int, int, bool]] = []
     while running[0] and turn < settings.max_turns:
         safe, moves = safe_moves(state, np.zeros_like(slots), slots), np.zeros((1, 2), np.int8)
         for slot in slots:
@@ -127,7 +136,10 @@ def _play(settings: SelfPlay, player: AlphaBeta, game: int) -> tuple[Views, int]
                 continue
             decision = player.act(state, int(slot))
             if (turn - opening) % settings.every == 0 and is_quiet(state, int(slot)):
-                rows.append((*view(state, int(slot)), int(decision.note["score"]), int(slot), turn))
+                rows.append((*view(state, int(slot)), int(decision.note["score"]), int(slot), turn, False))
+                for inner in _inside(settings, player, state, int(slot), random_inside):
+                    score = int(player.act(inner, int(slot)).note["score"])
+                    rows.append((*view(inner, int(slot)), score, int(slot), turn, True))
             is_random = random.random() < share
             moves[0, slot] = random.choice(np.flatnonzero(safe[slot])) if is_random else decision.move
         play_turn(state, moves, running)
@@ -137,12 +149,21 @@ def _play(settings: SelfPlay, player: AlphaBeta, game: int) -> tuple[Views, int]
     return _views(rows, results, turn, game), turn
 
 
-def _views(rows: list[tuple[np.ndarray, int, int, int, int]], results: np.ndarray, turns: int, game: int) -> Views:
+def _inside(settings: SelfPlay, player: AlphaBeta, state: State, slot: int, random: np.random.Generator) -> Iterator[State]:
+    """Positions inside the search of `state`: those in which the duel isn't over and no heads can meet on the next turn."""
+    numbers = np.sort(random.integers(1, settings.nodes + 1, settings.inner_positions)).tolist()
+    for inner in player.positions_inside(state, slot, numbers):
+        if inner.arrays.num_alive[0] == 2 and is_quiet(inner, slot):
+            yield inner
+
+
+def _views(rows: list[tuple[np.ndarray, int, int, int, int, bool]], results: np.ndarray, turns: int, game: int) -> Views:
     count = len(rows)
     features = np.array([row[0] for row in rows], np.int16).reshape(count, NUM_FEATURES)
     hand, search, slot, turn = (np.array([row[n] for row in rows], np.int32) for n in range(1, 5))
-    left = (turns - turn).astype(np.int16)
-    return Views(features, hand, search, results[slot].astype(np.float32), left, np.full(count, game, np.int64))
+    is_inner = np.array([row[5] for row in rows], np.bool_)
+    result = np.where(is_inner, np.nan, results[slot]).astype(np.float32)
+    return Views(features, hand, search, result, (turns - turn).astype(np.int16), np.full(count, game, np.int64))
 
 
 class Viewer:
@@ -224,7 +245,8 @@ def _claim(folder: Path, settings: SelfPlay) -> None:
         there: Any = parse_json(read_text(path, _MAX_BYTES))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} can't be read ({error}); choose another folder") from error
-    if there != asked:
+    # Settings that a folder of an earlier version doesn't name were as they are by default.
+    if not isinstance(there, dict) or {**asdict(SelfPlay()), **there} != asked:
         raise ConfigError(f"{folder} has games of other settings: {there}, not {asked}. Choose another folder")
 
 

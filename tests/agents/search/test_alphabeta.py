@@ -20,6 +20,7 @@ from tests.agents.boards import board, played_boards
 
 RULESETS = ("standard", "solo", "royale", "wrapped", "constrictor", "wrapped_constrictor")
 BOTH = np.arange(2)
+MOVES = {(0, 1): 0, (0, -1): 1, (-1, 0): 2, (1, 0): 3}
 
 
 class Plain:
@@ -105,6 +106,36 @@ def test_what_an_earlier_search_learned_is_forgotten(table_bits):
     for state in duels("standard", 4):
         for me in (0, 1, 0):
             assert agent.act(state, me).note == AlphaBeta(nodes=3000, table_bits=table_bits).act(state, me).note
+
+
+def replayed(root, inside):
+    """The turns that the rules need from `root` to `inside`, whose bodies show the moves; None if they don't lead there."""
+    for turns in range(int(inside.arrays.length.min())):
+        onward = root.copy()
+        for ahead in range(turns, 0, -1):
+            steps = [np.subtract(inside.body(0, i)[ahead - 1], inside.body(0, i)[ahead]) for i in BOTH]
+            moves = [MOVES.get(tuple(step), 0) for step in steps]
+            step_board(onward.arrays, 0, search_rules(root.rules), np.array([moves], np.int8))
+        names = ("health", "length", "food", "occupied", "cause")
+        same = all((getattr(onward.arrays, name) == getattr(inside.arrays, name)).all() for name in names)
+        if same and all(onward.body(0, i) == inside.body(0, i) for i in BOTH):
+            return turns
+    return None
+
+
+def test_the_positions_inside_a_search_are_those_to_which_the_rules_lead():
+    depths = []
+    for root in (root for root in duels("standard", 60, food_spawn_chance=60) if root.arrays.length.min() > 6):
+        before, agent = root.copy(), AlphaBeta(nodes=200)
+        expected = agent.act(root, 1).note
+        for inside in agent.positions_inside(root, 1, range(1, 200, 3)):
+            if inside.arrays.num_alive[0] == 2:
+                depths.append(replayed(root, inside))
+        assert agent.act(root, 1).note == expected
+        assert (root.arrays.occupied == before.arrays.occupied).all()
+    assert None not in depths
+    assert set(depths) >= set(range(6))
+    assert agent.positions_inside(root, 1, []) == []
 
 
 @pytest.mark.parametrize("ruleset", RULESETS)

@@ -92,6 +92,31 @@ def test_a_result_counts_less_the_later_it_comes_and_a_proven_score_counts_most(
     assert found == pytest.approx([0.75, 0.5 + 0.25 * 0.97**10, 0.99, 0.01])
 
 
+def test_a_position_from_inside_a_search_is_worth_what_its_search_says():
+    count, unknown = 3, np.nan
+    views = Views(
+        features=np.zeros((count, NUM_FEATURES), np.int16),
+        hand=np.zeros(count, np.int32),
+        search=np.array([0, 100, -999_990], np.int32),
+        result=np.full(count, unknown, np.float32),
+        turns_left=np.full(count, 3, np.int16),
+        game=np.zeros(count, np.int64),
+    )
+    assert targets(views, Fitting(search_share=0.25), 100.0) == pytest.approx([0.5, 1 / (1 + np.exp(-1)), 0.01])
+
+
+def test_positions_without_a_result_help_the_fit_where_games_are_few():
+    few = made_views(3000, planted())
+    many = made_views(30_000, planted(), seed=1)
+    inner = Views(**{**vars(many), "result": np.full(30_000, np.nan, np.float32), "game": many.game % 600})
+    both = Views(*(np.concatenate([a, b]) for a, b in zip(vars(few).values(), vars(inner).values(), strict=True)))
+    fitting, off = Fitting(discount=1.0, search_share=0.5, phases=1), []
+    for views in (few, both):
+        found = learn(views, SelfPlay(), fitting)
+        off.append(np.abs(np.array(found.evaluation.phases[0].weights) / UNIT * 500 / found.scale - planted()).max())
+    assert off[1] < off[0] / 2
+
+
 def test_the_fit_adds_what_the_search_adds():
     learned = random_weights(6)
     for state, me in list(positions(width=11, height=11))[:20]:

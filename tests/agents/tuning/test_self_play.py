@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,6 +61,24 @@ def test_each_view_of_a_position_has_the_other_one_mirrored():
     assert pairs > 5
 
 
+def test_positions_inside_the_searches_are_added_to_the_same_games():
+    (plain, turns), (more, same_turns) = play_block(SMALL, 1), play_block(replace(SMALL, inner_positions=3), 1)
+    inner = np.isnan(more.result)
+    assert not np.isnan(plain.result).any()
+    assert (~inner).sum() < inner.sum() < 3 * (~inner).sum()
+    assert (more.features[:, DISTANCE] != 2).all()
+    # Bodies don't get shorter; where food was eaten inside the search they are longer.
+    root, seen = more.select(~inner), more.select(inner)
+    assert same(plain, root)
+    assert turns.tolist() == same_turns.tolist()
+    grown = 0
+    for game, left in {*zip(seen.game.tolist(), seen.turns_left.tolist(), strict=True)}:
+        lengths = [one.features[(one.game == game) & (one.turns_left == left), LENGTH] for one in (root, seen)]
+        assert lengths[1].min() >= lengths[0].min()
+        grown += (lengths[1] > lengths[0].max()).sum()
+    assert grown > 0
+
+
 def test_an_interrupted_collection_goes_on_and_comes_to_the_same(tmp_path):
     told = []
     whole = collect(SMALL, tmp_path, 3 * GAMES_PER_BLOCK, on_block=lambda *done: told.append(done))
@@ -78,6 +98,11 @@ def test_a_folder_of_other_games_is_refused(tmp_path):
     collect(SMALL, tmp_path, 1)
     with pytest.raises(ConfigError, match="games of other settings"):
         collect(SelfPlay(nodes=21, width=7, height=7), tmp_path, 1)
+    # A folder of a version that hadn't this setting, when its games were as they are without it.
+    (tmp_path / SETTINGS).write_text(json.dumps({k: v for k, v in vars(SMALL).items() if k != "inner_positions"}))
+    collect(SMALL, tmp_path, 1)
+    with pytest.raises(ConfigError, match="games of other settings"):
+        collect(replace(SMALL, inner_positions=1), tmp_path, 1)
     (tmp_path / SETTINGS).write_text("{")
     with pytest.raises(ConfigError, match="can't be read"):
         collect(SMALL, tmp_path, 1)
@@ -122,7 +147,12 @@ def test_ctrl_c_ends_with_whole_blocks_and_a_line(tmp_path):
 
 @pytest.mark.parametrize(
     ("settings", "told"),
-    [({"player": "flood"}, "only alphabeta can"), ({"randomness": 1.1}, "is a share"), ({"nodes": 0}, "at least 1")],
+    [
+        ({"player": "flood"}, "only alphabeta can"),
+        ({"randomness": 1.1}, "is a share"),
+        ({"nodes": 0}, "at least 1"),
+        ({"inner_positions": -1}, "at least 1"),
+    ],
     ids=str,
 )
 def test_what_can_not_be_played_is_refused(settings, told):
