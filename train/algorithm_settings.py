@@ -354,6 +354,12 @@ class ImitationSettings(DemonstrationSettings):
     """Whom it imitates, as `agents.make` knows it: a search, a heuristic, a rule file, another policy."""
     teacher_options: dict[str, Any] = field(default_factory=dict)
     """The teacher's own options, e.g. nodes for a search."""
+    temperature: float | None = None
+    """With it lessons are soft, and alphabeta must be the teacher: its nodes are shared among the moves, and each move is
+    learned in proportion to exp(score / temperature). Without it, only the teacher's move is learned."""
+    value_share: float = 0.0
+    """The share of the search's score in what the value head learns, 0..1, if there is a temperature. The return has the rest,
+    and the score counts alone where an episode was cut off."""
     num_steps: int = 32
     """Steps of every game between two rows of progress.csv."""
     replay_ratio: float = 5.0
@@ -369,7 +375,14 @@ class ImitationSettings(DemonstrationSettings):
         super().__post_init__()
         for name in ("num_steps", "replay_capacity"):
             require(self, self.algorithm, name, 1)
-        require(self, self.algorithm, "explore", 0.0, 1.0)
+        for name in ("explore", "value_share"):
+            require(self, self.algorithm, name, 0.0, 1.0)
+        require(self, self.algorithm, "temperature", 1.0)
+        if self.value_share and self.temperature is None:
+            raise ConfigError(
+                f"imitation.value_share is {self.value_share}, but there are scores only with a temperature; set"
+                " imitation.temperature=50, for instance"
+            )
         require(self, self.algorithm, "replay_ratio", 0.0)
         require_schedule(self, self.algorithm, "beta", 0.0, 1.0)
 

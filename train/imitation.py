@@ -11,74 +11,27 @@ returns that followed.
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-import agents
 from envs.api import BatchEnv
-from envs.battlesnake.vector_env import BattlesnakeVectorEnv
-from envs.common.cores import usable_cores
-from envs.common.errors import ConfigError
-from envs.wrappers import layers
 from train.algorithm_settings import ImitationSettings
 from train.config import Experiment
-from train.demonstrations.dataset import NO_DEMONSTRATION, Demonstrations, Episodes
+from train.demonstrations.dataset import NO_DEMONSTRATION, DemonstrationBatch, Demonstrations, Episodes
 from train.demonstrations.learner import DemonstrationLearner
+from train.demonstrations.teacher import Teacher
 from train.runs.metrics import means_of, nested_result
 from train.schedule import value_at
 from train.worlds.build import make_world, world_options
 from train.worlds.state import remember
 
 
-class Teacher:
-    """Says which action an agent would take, for many snakes at once.
-
-    Raises `UnknownNameError` for a teacher that doesn't exist, and `ConfigError` for a world without snakes.
-    """
-
-    def __init__(self, settings: ImitationSettings, world: BatchEnv) -> None:
-        *_, games = layers(world)
-        if not isinstance(games, BattlesnakeVectorEnv):
-            raise ConfigError(
-                f"imitation needs a teacher for its world, and agents play Battlesnake only; env is {type(games).__name__}"
-            )
-        self.games = games
-        self._agent = agents.make(settings.teacher, **settings.teacher_options)
-        self._threads = settings.num_threads or usable_cores()
-        self._pool = ThreadPoolExecutor(self._threads)
-
-    def actions(self, rows: np.ndarray, masks: np.ndarray) -> np.ndarray:
-        """Return the teacher's actions for rows (n,) of the world, int64 (n,).
-
-        An action is `NO_DEMONSTRATION` where the teacher's move is none of the allowed actions.
-        """
-        parts = np.array_split(rows, self._threads)
-        boards, slots = np.divmod(rows, self.games.rows_per_game)
-        moves = np.concatenate(list(self._pool.map(self._moves, parts)))
-        num_actions = masks.shape[1]
-        offered = [
-            self.games.observation.to_moves(self.games.state, boards, slots, np.full(len(rows), action))
-            for action in range(num_actions)
-        ]
-        meant = (np.stack(offered, axis=1) == moves[:, None]) & masks
-        return np.where(meant.any(axis=1), meant.argmax(axis=1), NO_DEMONSTRATION)
-
-    def close(self) -> None:
-        """Stop the teacher's threads."""
-        self._pool.shutdown()
-
-    def _moves(self, rows: np.ndarray) -> np.ndarray:
-        boards, slots = np.divmod(rows, self.games.rows_per_game)
-        return self._agent.act_batch(self.games.state, boards, slots)
-
-
 def ask_once(settings: ImitationSettings, world: BatchEnv) -> None:
     """Have the teacher compiled, and find out whether it can play this world. Raises what `Teacher` and the agent raise."""
     teacher = Teacher(settings, world)
     rows = np.flatnonzero(world.valid)
-    teacher.actions(rows, world.action_mask[rows])  # type: ignore[index]
+    teacher.answers(rows, world.action_mask[rows])  # type: ignore[index]
     teacher.close()
 
 
@@ -128,13 +81,14 @@ class Imitation(DemonstrationLearner):
         world, settings = self.world, self.settings
         rows = np.flatnonzero(world.valid)
         observations, masks = world.observations[rows], world.action_mask[rows]  # type: ignore[index]
-        answers = self.teacher.actions(rows, masks)
-        led = (self.rng.random(len(rows)) < value_at(settings.beta, self.agent_steps)) & (answers != NO_DEMONSTRATION)
+        answers = self.teacher.answers(rows, masks)
+        wanted, numbers = answers.actions, np.full(len(rows), NO_DEMONSTRATION, np.int64)
+        taught = wanted != NO_DEMONSTRATION
+        led = (self.rng.random(len(rows)) < value_at(settings.beta, self.agent_steps)) & taught
         actions = np.zeros(world.num_envs, np.int64)
-        actions[rows] = np.where(led, answers, self._choose(observations, masks))
-        taught = answers != NO_DEMONSTRATION
-        numbers = np.full(len(rows), NO_DEMONSTRATION, np.int64)
-        numbers[taught] = self.demonstrations.add(observations[taught], masks[taught], answers[taught])
+        actions[rows] = np.where(led, wanted, self._choose(observations, masks))
+        lessons = (observations[taught], masks[taught], answers.shares[taught], answers.values[taught])
+        numbers[taught] = self.demonstrations.add(*lessons)
         world.advance(actions)
         self._episodes.add(rows, numbers, world.rewards[rows])
         for row in np.flatnonzero(world.terminated | world.truncated).tolist():
@@ -156,6 +110,15 @@ class Imitation(DemonstrationLearner):
     def stop(self) -> None:
         self.teacher.close()
         super().stop()
+
+    def _worth(self, batch: DemonstrationBatch) -> np.ndarray:
+        """The mean of the return and of the teacher's value, weighted by `value_share`; the one that is known otherwise."""
+        share = self.settings.value_share
+        if not share:
+            return batch.returns
+        both = (1 - share) * batch.returns + share * batch.values
+        either = np.where(np.isnan(batch.returns), batch.values, batch.returns)
+        return np.where(np.isnan(both), either, both).astype(np.float32)
 
     def _choose(self, observations: np.ndarray, masks: np.ndarray) -> np.ndarray:
         """The network's own actions, int64 (n,)."""

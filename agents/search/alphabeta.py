@@ -37,12 +37,15 @@ from agents.search.paranoid import (
 from agents.search.ranges import Range
 from agents.search.time_management import MAX_CPU_MS, MIN_CPU_MS, SearchLimits, WorkspacePool, check_range, cpu_due
 from agents.search.transposition_table import NO_MOVE
+from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import State
 
 DEFAULT_NODES = 20_000
 DEFAULT_EVALUATION = "duel"
 WINDOW = 150
 SOON = 3
+NEVER = -3 * WIN
+"""The score of a move that isn't considered; all others are larger."""
 _FEW_NODES = 200
 _EVERY_MOVE = np.ones(4, np.bool_)
 
@@ -147,6 +150,19 @@ class AlphaBeta(Agent):
             stops = _Stops(nodes, lambda: found.append(scratch.select(np.zeros(1, np.int64))))
             _Search(self, scratch, int(you), space, stops, first=1).run()
         return found
+
+    def score_moves(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Return what each move is worth, int64 (n, 4), for the snakes in `slots` (n,) of `boards` (n,).
+
+        All moves of a snake are searched equally far, and share the nodes. `NEVER` stands for certain death, where there is
+        another move. A single move is searched two turns far.
+        """
+        safe, scores = safe_moves(state, boards, slots), np.full((len(boards), 4), NEVER)
+        for n, (board, you) in enumerate(zip(boards, slots, strict=True)):
+            with self._idle.borrow(state) as space:
+                scratch, limits = state.select(np.array([board])), SearchLimits(self.nodes or DEFAULT_NODES, None)
+                scores[n] = _Search(self, scratch, int(you), space, limits, first=1).score(np.flatnonzero(safe[n]))
+        return scores
 
     def _search(
         self, state: State, board: int, you: int, allowed: np.ndarray, nodes: int | None, deadline: float | None
@@ -262,6 +278,23 @@ class _Search:
             if abs(score) > SURE or (x.num_choices[0] == 1 and depth >= 2):
                 break
         return _Found(move, score, reached)
+
+    def score(self, moves: np.ndarray) -> np.ndarray:
+        """The scores of these moves, int64 (4,), at the last depth that all of them reached, and `NEVER` elsewhere."""
+        x, scores = self.space.stack, np.full(4, NEVER)
+        scores[moves] = 0
+        for depth in range(self.first, self.agent.max_depth + 1):
+            found = scores.copy()
+            for move in moves:
+                x.allowed[:] = False
+                x.allowed[move] = True
+                if not self._iterate(depth, -3 * WIN, 3 * WIN):
+                    return scores
+                found[move] = x.reg[VALUE]
+            scores = found
+            if (np.abs(scores[moves]) > SURE).all() or (len(moves) == 1 and depth >= 2):
+                break
+        return scores
 
     def _iterate(self, depth: int, low: int, high: int) -> bool:
         """One iteration; False if the budget was spent first. It always makes a start, so that a first call compiles all."""

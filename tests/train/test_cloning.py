@@ -81,7 +81,9 @@ def test_shuffled_moves_teach_nothing(unlearned):
     actions = actions[np.random.default_rng(0).permutation(len(actions))]
     allowed = cloned.demonstrations.masks[np.arange(len(actions)), actions]
     cloned.lessons = np.intersect1d(cloned.lessons, np.flatnonzero(allowed))
-    cloned.demonstrations = cloned.demonstrations._replace(actions=actions)
+    cloned.demonstrations = cloned.demonstrations._replace(
+        shares=np.eye(cloned.demonstrations.masks.shape[1], dtype=np.float32)[actions]
+    )
     told = learn(cloned)
     assert told["held_out_accuracy"] < told["held_out_majority"] + 0.1
 

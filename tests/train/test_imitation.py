@@ -94,8 +94,9 @@ def test_returns_are_discounted_sums_of_what_followed():
 
 def test_forgotten_demonstrations_take_no_returns():
     demonstrations, one = Demonstrations(4, np.zeros(1, np.uint8), 3), np.ones((3, 1), np.uint8)
-    first = demonstrations.add(one, np.ones((3, 3), bool), np.zeros(3, int))
-    demonstrations.add(2 * one, np.ones((3, 3), bool), np.ones(3, int))
+    unknown = np.full(3, np.nan, np.float32)
+    first = demonstrations.add(one, np.ones((3, 3), bool), np.eye(3)[[0, 0, 0]], unknown)
+    demonstrations.add(2 * one, np.ones((3, 3), bool), np.eye(3)[[1, 1, 1]], unknown)
     demonstrations.tell_returns(first, np.array([1.0, 2.0, 3.0], np.float32))
     batch = demonstrations.sample(400, np.random.default_rng(0))
     old = batch.observations[:, 0] == 1
@@ -110,7 +111,9 @@ def test_demonstrations_are_what_the_teacher_would_play(started):
         rows = np.flatnonzero(algorithm.world.valid)
         boards, slots = np.divmod(rows, 2)
         state, mask = algorithm.world.state, algorithm.world.action_mask[rows]
-        actions = algorithm.teacher.actions(rows, mask)
+        answers = algorithm.teacher.answers(rows, mask)
+        actions = answers.actions
+        assert np.isnan(answers.values).all()
         wanted = agents.make("flood").act_batch(state, boards, slots)
         known = actions != NO_DEMONSTRATION
         shares.append(known.mean())
@@ -142,9 +145,9 @@ def test_a_mirrored_demonstration_means_the_same(started):
     algorithm = started(experiment())
     rng = np.random.default_rng(0)
     pictures = rng.integers(0, 9, (6, 7, 7, 12)).astype(np.uint8)
-    demonstration = DemonstrationBatch(
-        pictures, rng.random((6, 3)) < 0.5, np.array([0, 1, 2, 0, 1, 2]), np.zeros(6, np.float32)
-    )
+    shares = np.eye(3, dtype=np.float32)[[0, 1, 2, 0, 1, 2]] * 0.5 + np.array([0.1, 0.2, 0.2], np.float32)
+    zeros = np.zeros(6, np.float32)
+    demonstration = DemonstrationBatch(pictures, rng.random((6, 3)) < 0.5, shares, zeros, zeros)
     seen = {}
     while len(seen) < 2:
         batch = algorithm._in_a_view(demonstration)
@@ -152,6 +155,7 @@ def test_a_mirrored_demonstration_means_the_same(started):
     # Left and right change places, ahead stays.
     np.testing.assert_array_equal(seen[False].observations, pictures[:, :, ::-1])
     np.testing.assert_array_equal(seen[False].actions, [2, 1, 0, 2, 1, 0])
+    np.testing.assert_array_equal(seen[False].shares, shares[:, [2, 1, 0]])
     np.testing.assert_array_equal(seen[False].masks, demonstration.masks[:, [2, 1, 0]])
     np.testing.assert_array_equal(seen[True].actions, demonstration.actions)
 
@@ -165,7 +169,7 @@ def test_it_learns_what_the_teacher_does_in_states_that_it_never_saw(started):
         for _ in range(50):
             rows = np.flatnonzero(stranger.world.valid)
             mask = stranger.world.action_mask[rows]
-            demonstrations = stranger.teacher.actions(rows, mask)
+            demonstrations = stranger.teacher.answers(rows, mask).actions
             same.append(
                 (pupil._choose(stranger.world.observations[rows], mask) == demonstrations)[demonstrations != NO_DEMONSTRATION]
             )
@@ -193,6 +197,53 @@ def test_values_are_the_returns_that_follow(started):
     with torch.no_grad():
         values = algorithm.network(torch.from_numpy(algorithm.world.observations[rows]))[1].numpy()
     assert np.median(values) == pytest.approx(1.0, abs=0.15)
+
+
+SOFT = {"teacher": "alphabeta", "teacher_options": {"nodes": 60}, "temperature": 40.0}
+
+
+def test_soft_lessons_are_the_softmax_of_the_scores_of_the_moves(started):
+    algorithm, unsure = started(experiment(**SOFT)), 0
+    world, search = algorithm.world, agents.make("alphabeta", nodes=60)
+    for _ in range(12):
+        rows = np.flatnonzero(world.valid)
+        boards, slots = np.divmod(rows, 2)
+        mask = world.action_mask[rows]
+        answers, scores = algorithm.teacher.answers(rows, mask), search.score_moves(world.state, boards, slots)
+        for n, (board, slot) in enumerate(zip(boards, slots, strict=True)):
+            action = [int(world.observation.to_moves(world.state, [board], [slot], np.array([a]))[0]) for a in range(3)]
+            offered = torch.from_numpy(scores[n][action].astype(np.float64) / 40.0).masked_fill(
+                ~torch.from_numpy(mask[n]), -1e9
+            )
+            expected = torch.softmax(offered, 0).numpy()
+            assert answers.shares[n] == pytest.approx(expected, abs=1e-5)
+            unsure += 0.1 < expected.max() < 0.9
+        assert answers.values == pytest.approx((scores.max(axis=1) / 1500).clip(-1, 1))
+        algorithm.play()
+    assert unsure > 20
+
+
+def test_a_soft_lesson_is_learned_as_it_is(started):
+    """Of one position, whose moves should have these probabilities, and which is worth a fifth of what a return says."""
+    algorithm = started(experiment(**SOFT, value_share=0.8, symmetries=False, bf16=False, anneal_lr=False, learning_rate=1e-2))
+    pictures, shares = np.ones((64, 7, 7, 12), np.uint8), np.tile(np.float32([0.7, 0.3, 0.0]), (64, 1))
+    values = np.zeros(64, np.float32)
+    batch = DemonstrationBatch(pictures, np.ones((64, 3), bool), shares, values, np.ones(64, np.float32))
+    for _ in range(300):
+        told = algorithm.update(batch)
+    assert told["cross_entropy"] == pytest.approx(-0.7 * np.log(0.7) - 0.3 * np.log(0.3), abs=0.01)
+    with torch.no_grad():
+        logits, worth = algorithm.network(torch.from_numpy(pictures[:1]))
+    assert torch.softmax(logits, 1)[0].numpy() == pytest.approx([0.7, 0.3, 0.0], abs=0.02)
+    assert float(worth) == pytest.approx(0.2, abs=0.02)
+
+
+def test_what_is_known_of_a_position_is_what_its_value_is_learned_from(started):
+    nan = np.float32("nan")
+    batch = DemonstrationBatch(None, None, None, np.float32([0.5, nan, 0.5, nan]), np.float32([1.0, 1.0, nan, nan]))
+    soft, hard = started(experiment(**SOFT, value_share=0.5)), started(experiment())
+    assert soft._worth(batch) == pytest.approx([0.75, 1.0, 0.5, nan], nan_ok=True)
+    assert hard._worth(batch) == pytest.approx([1.0, 1.0, nan, nan], nan_ok=True)
 
 
 def test_a_run_is_measured_and_exported(tmp_path):
@@ -248,6 +299,9 @@ def test_a_teacher_that_fails_is_found_before_anything_starts(monkeypatch):
         (["imitation.teacher_options={depth: 3}"], ConfigError, "depth"),
         (["imitation.beta=2"], ConfigError, r"imitation.beta"),
         (["imitation.replay_ratio=-1"], ConfigError, r"imitation.replay_ratio is -1"),
+        (["imitation.temperature=0"], ConfigError, r"imitation.temperature is 0"),
+        (["imitation.temperature=50"], ConfigError, "flood doesn't score its moves"),
+        (["imitation.value_share=0.5"], ConfigError, "only with a temperature"),
         (["num_env_runners=1"], ConfigError, "single process"),
         (["num_gpus_per_learner=1"], ConfigError, "without a GPU"),
         (["env.options.observation=flat-51s", PLAIN], ConfigError, "symmetries to false"),

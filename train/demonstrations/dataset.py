@@ -14,8 +14,19 @@ class DemonstrationBatch(NamedTuple):
 
     observations: np.ndarray  # (B, …)
     masks: np.ndarray  # bool (B, A): the actions that were allowed
-    actions: np.ndarray  # int64 (B,): the teacher's
+    shares: np.ndarray  # float32 (B, A): the probability that each action should have; 1 for the only one that is known
+    values: np.ndarray  # float32 (B,): what the teacher thinks of the position, -1..1; NaN where it doesn't say
     returns: np.ndarray  # float32 (B,): what followed; NaN where that isn't known
+
+    @property
+    def actions(self) -> np.ndarray:
+        """Return the actions that should be likeliest, int64 (B,)."""
+        return actions_of(self.shares)
+
+
+def actions_of(shares: np.ndarray) -> np.ndarray:
+    """Return the actions with the largest shares, int64 (B,), of shares (B, A)."""
+    return shares.argmax(axis=1)
 
 
 class Demonstrations:
@@ -28,7 +39,8 @@ class Demonstrations:
         self._kept = DemonstrationBatch(
             np.empty((capacity, *observation.shape), observation.dtype),
             np.empty((capacity, num_actions), np.bool_),
-            np.empty(capacity, np.int64),
+            np.empty((capacity, num_actions), np.float32),
+            np.empty(capacity, np.float32),
             np.empty(capacity, np.float32),
         )
         self._capacity, self.added = capacity, 0
@@ -36,13 +48,13 @@ class Demonstrations:
     def __len__(self) -> int:
         return min(self.added, self._capacity)
 
-    def add(self, observations: np.ndarray, masks: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    def add(self, observations: np.ndarray, masks: np.ndarray, shares: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Keep these, in place of the oldest ones, their returns unknown. Returns their numbers, int64 (n,)."""
-        numbers = np.arange(self.added, self.added + len(actions))
-        returns = np.full(len(actions), np.nan, np.float32)
-        for kept, new in zip(self._kept, (observations, masks, actions, returns), strict=True):
+        numbers = np.arange(self.added, self.added + len(shares))
+        returns = np.full(len(shares), np.nan, np.float32)
+        for kept, new in zip(self._kept, (observations, masks, shares, values, returns), strict=True):
             kept[numbers % self._capacity] = new
-        self.added += len(actions)
+        self.added += len(shares)
         return numbers
 
     def tell_returns(self, numbers: np.ndarray, returns: np.ndarray) -> None:

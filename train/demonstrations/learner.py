@@ -53,23 +53,23 @@ class DemonstrationLearner:
         return self.settings.learning_rate * (1.0 - self.fraction_done if self.settings.anneal_lr else 1.0)
 
     def update(self, batch: DemonstrationBatch) -> dict[str, float]:
-        """Make a step of Adam on the cross entropy of the demonstrated actions and the error of the values. Returns metrics.
+        """Make a step of Adam on the cross entropy of the demonstrated shares and the error of the values. Returns metrics.
 
         The batch is shown in one of the world's equivalent views, if the settings say so.
         """
         batch = self._in_a_view(batch)
-        actions, returns = torch.from_numpy(batch.actions), torch.from_numpy(batch.returns)
-        known = ~returns.isnan()
+        shares, worth = torch.from_numpy(batch.shares), torch.from_numpy(self._worth(batch))
+        known = ~worth.isnan()
         with torch.autocast("cpu", torch.bfloat16, enabled=self._bf16):
             logits, values = self.network(torch.from_numpy(batch.observations))
         logits, values = mask_logits(logits.float(), torch.from_numpy(batch.masks)), values.float()
-        cross_entropy = torch.nn.functional.cross_entropy(logits, actions)
-        vf_loss = torch.where(known, values - returns.nan_to_num(), 0.0).square().sum() / known.sum().clamp(min=1)
+        cross_entropy = torch.nn.functional.cross_entropy(logits, shares)
+        vf_loss = torch.where(known, values - worth.nan_to_num(), 0.0).square().sum() / known.sum().clamp(min=1)
         self.optimizer.param_groups[0]["lr"] = self.learning_rate
         self.optimizer.zero_grad()
         (cross_entropy + self.settings.vf_coef * vf_loss).backward()
         self.optimizer.step()
-        accuracy = (logits.argmax(dim=1) == actions).float().mean()
+        accuracy = (logits.argmax(dim=1) == shares.argmax(dim=1)).float().mean()
         told = {"cross_entropy": cross_entropy, "vf_loss": vf_loss, "accuracy": accuracy}
         return {name: float(value.detach()) for name, value in told.items()}
 
@@ -105,6 +105,10 @@ class DemonstrationLearner:
         """Close the world."""
         self.world.close()
 
+    def _worth(self, batch: DemonstrationBatch) -> np.ndarray:
+        """What the value head learns of each demonstration, float32 (B,); NaN for nothing. Here it is the return."""
+        return batch.returns
+
     def _in_a_view(self, batch: DemonstrationBatch) -> DemonstrationBatch:
         """The same demonstrations as they are in one of the world's equivalent views, drawn at random."""
         if self._views is None:
@@ -112,6 +116,4 @@ class DemonstrationLearner:
         view = int(self.rng.integers(len(self._views.pictures)))
         in_the_world = self._views.actions[view]
         pictures = np.ascontiguousarray(self._views.pictures[view](batch.observations))
-        return batch._replace(
-            observations=pictures, masks=batch.masks[:, in_the_world], actions=np.argsort(in_the_world)[batch.actions]
-        )
+        return batch._replace(observations=pictures, masks=batch.masks[:, in_the_world], shares=batch.shares[:, in_the_world])

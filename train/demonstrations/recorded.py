@@ -155,8 +155,8 @@ class _Reader:
         batch = self._demonstrations(decisions, settings, returns)
         self._seen |= {(game, snake) for snake in new}
         number = self._games.setdefault(game, len(self._games))
-        self._parts.append((batch, np.full(len(batch.actions), number)))
-        self._decisions += len(batch.actions)
+        self._parts.append((batch, np.full(len(batch.returns), number)))
+        self._decisions += len(batch.returns)
 
     def _chosen(self, recording: Recording) -> list[str]:
         """The ids of the chosen snakes that play in this game."""
@@ -188,7 +188,8 @@ class _Reader:
         if not actions:
             return None
         gamma = self.settings.gamma
-        return seen, mask, np.int64(actions[0]), np.float32(outcome * gamma**decision.turns_left)
+        played = np.eye(len(mask), dtype=np.float32)[actions[0]]
+        return seen, mask, played, np.float32("nan"), np.float32(outcome * gamma**decision.turns_left)
 
     def _last_reward(self, recording: Recording, last: Board, snake: str) -> float:
         """What the snake was paid in the end; NaN where that isn't known."""

@@ -8,7 +8,8 @@ import pytest
 
 from agents import make
 from agents.search import AlphaBeta
-from agents.search.evaluation import CROWD, WIN, Weights, judge
+from agents.search.alphabeta import NEVER
+from agents.search.evaluation import CROWD, SURE, WIN, Weights, judge
 from agents.search.make_unmake import search_rules
 from agents.search.paranoid import MAX_DEPTH
 from agents.search.territory import new_territory, survey
@@ -86,6 +87,31 @@ def test_scores_are_those_of_a_search_that_tries_everything(ruleset):
             assert note["score"] == expected
             compared += 1
     assert compared >= 6
+
+
+@pytest.mark.parametrize("ruleset", ["standard", "constrictor"])
+def test_each_moves_score_is_that_of_a_search_that_tries_everything(ruleset):
+    agent, compared = AlphaBeta(max_depth=2, nodes=10**6), 0
+    for state in duels(ruleset, 12, food_spawn_chance=60):
+        (scores,), plain = agent.score_moves(state, np.zeros(1, int), np.ones(1, int)), Plain(state, 1)
+        plain.depth = 2
+        moves = plain.moves(state, 1)
+        assert (np.delete(scores, moves) == NEVER).all()
+        if len(moves) > 1 and all(has_choice(state, i) for i in BOTH):
+            expected = [plain.reply(state, move, 2, 0) for move in moves]
+            assert scores[moves].tolist() == expected or (np.abs(expected) > SURE).all()
+            compared += 1
+    assert compared >= 6
+
+
+def test_scores_of_moves_share_the_nodes_and_are_asked_of_many_snakes_at_once():
+    states, agent = duels("standard", 6), AlphaBeta(nodes=300)
+    one = np.concatenate([agent.score_moves(state, np.zeros(1, int), np.zeros(1, int)) for state in states])
+    both = agent.score_moves(states[0], np.zeros(2, int), BOTH)
+    assert (both[0] == one[0]).all()
+    best = [agent.act(state, 0).note["score"] for state in states]
+    # The best of them is what one search comes to, but for its greater depth.
+    assert np.corrcoef(one.max(axis=1), best)[0, 1] > 0.8
 
 
 def has_choice(state, slot):
