@@ -154,8 +154,8 @@ class AlphaBeta(Agent):
     def score_moves(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
         """Return what each move is worth, int64 (n, 4), for the snakes in `slots` (n,) of `boards` (n,).
 
-        All moves of a snake are searched equally far, and share the nodes. `NEVER` stands for certain death, where there is
-        another move. A single move is searched two turns far.
+        All moves of a snake are searched equally far, and share `nodes` (20 000 without such a limit). `NEVER` stands for
+        certain death, where there is another move. A single move is searched two turns far.
         """
         safe, scores = safe_moves(state, boards, slots), np.full((len(boards), 4), NEVER)
         for n, (board, you) in enumerate(zip(boards, slots, strict=True)):
