@@ -23,6 +23,7 @@ import gymnasium
 import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
+from gymnasium.wrappers.utils import RunningMeanStd
 from ray.rllib.algorithms.ppo import PPOConfig as StockPPOConfig
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.apis import ValueFunctionAPI
@@ -45,9 +46,9 @@ GAMES, EPOCHS, MINIBATCHES, ACTIONS = 64, 3, 8, 15
 GAMMA, GAE_LAMBDA, CLIP, VF_COEF, ENT_COEF, LEARNING_RATE = 0.999, 0.95, 0.2, 0.5, 0.01, 5e-4
 
 
-def native_games() -> Any:
+def native_games(game: str = "coinrun", seed: int = 0) -> Any:
     """The library's own vector environment, as its users make it."""
-    return load_library().ProcgenEnv(GAMES, "coinrun", num_levels=200, start_level=0, distribution_mode="easy", rand_seed=0)
+    return load_library().ProcgenEnv(GAMES, game, num_levels=200, start_level=0, distribution_mode="easy", rand_seed=seed)
 
 
 class Residual(nn.Module):
@@ -79,10 +80,17 @@ class PlainNetwork(nn.Module):
 
 
 class Loop:
-    """PPO in one file, as CleanRL's users run it: rollout into float32 tensors, GAE, minibatch epochs."""
+    """PPO in one file, as CleanRL's users run it: rollout into float32 tensors, GAE, minibatch epochs.
 
-    def __init__(self, num_steps: int) -> None:
-        self.games, self.network, self.num_steps = native_games(), PlainNetwork(), num_steps
+    Rewards are divided by the deviation of their discounted sum, as in CleanRL's `ppo_procgen.py` (gymnasium's NormalizeReward,
+    then limits of 10).
+    """
+
+    def __init__(self, num_steps: int, game: str = "coinrun", seed: int = 0) -> None:
+        torch.manual_seed(seed)
+        np.random.seed(seed)
+        self.games, self.network, self.num_steps = native_games(game, seed), PlainNetwork(), num_steps
+        self.returns, self.spread = np.zeros(GAMES), RunningMeanStd(shape=())
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=LEARNING_RATE, eps=1e-5)
         self.next_obs = torch.Tensor(self.games.reset()["rgb"])
         self.next_done = torch.zeros(GAMES)
@@ -105,8 +113,13 @@ class Loop:
             action = policy.sample()
         self.actions[step], self.logprobs[step] = action, policy.log_prob(action)
         seen, reward, done, _ = self.games.step(action.numpy())
-        self.rewards[step] = torch.tensor(reward)
+        self.rewards[step] = torch.tensor(self._normalised(reward, done))
         self.next_obs, self.next_done = torch.Tensor(seen["rgb"]), torch.Tensor(done)
+
+    def _normalised(self, reward: np.ndarray, done: np.ndarray) -> np.ndarray:
+        self.returns = self.returns * GAMMA * (1 - done) + reward
+        self.spread.update(self.returns)
+        return np.clip(reward / np.sqrt(self.spread.var + 1e-8), -10, 10).astype(np.float32)
 
     def _advantages(self) -> tuple[torch.Tensor, torch.Tensor]:
         with torch.no_grad():

@@ -2,10 +2,12 @@
 
 Each network learns each game with each seed on 200 levels, on one thread, and is measured on levels that it never saw: after
 `--steps` decisions (score per step) and after `--seconds` of CPU time (score per hour). Measuring isn't counted. Settings are
-docs/procgen.md's for a CPU: `procgen-ppo` with rollouts of 128 steps and two epochs of 16 minibatches.
+docs/procgen.md's for a CPU: `procgen-ppo` with rollouts of 128 steps and two epochs of 16 minibatches. "cleanrl" is no network
+of procsnake's, but the whole loop of `tests.benchmarks.procgen` with CleanRL's own settings (256 steps, three epochs of 8).
 
 FILE gets a line of JSON per training. What is in it isn't trained again, so the same command goes on where it was stopped;
-`--part 1/2` and `--part 2/2` are two processes that share the work.
+`--part 1/2` and `--part 2/2` are two processes that share the work. Each training has a process of its own, because procsnake's
+memory settings would help the loop and can't be taken back.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +29,9 @@ import envs
 from agents.evaluation.procgen_aggregates import aggregates, probability_of_improvement
 from envs.procgen.scores import normalised
 from tests.benchmarks.measure import machine
+from tests.benchmarks.procgen import Loop
 from train.config import Experiment
 from train.ppo import PPOConfig
-from train.rllib.modules import NetworkModule
 from train.rllib.ray_runtime import running_ray
 
 NETWORKS = {
@@ -35,11 +40,14 @@ NETWORKS = {
     "stem-average": ["network.options.stem_stride=2", "network.options.pooling=average"],
     "average": ["network.options.pooling=average"],
 }
+CLEANRL, CLEANRL_STEPS = "cleanrl", 256
 SETTINGS = ["ppo.num_steps=128", "ppo.num_epochs=2", "ppo.num_minibatches=16", "ppo.num_threads=1", "evaluation=null"]
 GAMES_AT_ONCE, EPISODES_PER_ROW = 64, 2
+Answer = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+"""Logits and values of pictures, uint8 (B, 64, 64, 3)."""
 
 
-def unseen_score(module: NetworkModule, game: str, levels: str = "test:200") -> float:
+def unseen_score(answer: Answer, game: str, levels: str = "test:200") -> float:
     """Mean return of 128 episodes, two per row, with actions drawn from the policy. Rows that are through aren't computed."""
     world = envs.make(f"procgen/{game}", num_games=GAMES_AT_ONCE, distribution_mode="easy", levels=levels)
     generator = np.random.default_rng(0)
@@ -47,7 +55,7 @@ def unseen_score(module: NetworkModule, game: str, levels: str = "test:200") -> 
     world.restart(0)
     with torch.inference_mode():
         while (rows := np.flatnonzero(left)).size:
-            logits, _ = module.rollout(torch.from_numpy(world.observations[rows]))
+            logits, _ = answer(torch.from_numpy(world.observations[rows]))
             actions = np.zeros(GAMES_AT_ONCE, np.int64)
             actions[rows] = (logits.numpy() + generator.gumbel(size=logits.shape)).argmax(1)
             world.advance(actions)
@@ -62,26 +70,43 @@ def unseen_score(module: NetworkModule, game: str, levels: str = "test:200") -> 
 
 def learn(network: str, game: str, seed: int, *, steps: int, seconds: float) -> dict[str, Any]:
     """Train until both marks are passed. Returns the scores at each, and the decisions and CPU seconds of training."""
-    overrides = [f"env.name=procgen/{game}", f"seed={seed}", *SETTINGS, *NETWORKS[network]]
-    algorithm = PPOConfig.from_experiment(Experiment.load("procgen-ppo", overrides)).build_algo()
-    module = algorithm.env_runner_group.local_env_runner.module
     found: dict[str, Any] = {"network": network, "game": game, "seed": seed}
-    spent = 0.0
-    try:
+    spent, done = 0.0, 0
+    with ExitStack() as stack:
+        iterate, answer = cleanrl(game, seed) if network == CLEANRL else procsnake(network, game, seed, stack)
         while "per_hour" not in found or "per_step" not in found:
             before = time.process_time()
-            algorithm.train()
+            done += iterate()
             spent += time.process_time() - before
-            done = algorithm.agent_steps()
             marks = {"per_step": done >= steps, "per_hour": spent >= seconds}
             reached = [mark for mark, is_passed in marks.items() if is_passed and mark not in found]
             if reached:
-                score = unseen_score(module, game)
+                score = unseen_score(answer, game)
                 found.update(dict.fromkeys(reached, score))
                 found.update({f"{mark}_at": [done, round(spent, 1)] for mark in reached})
-    finally:
-        algorithm.stop()
     return found
+
+
+def procsnake(network: str, game: str, seed: int, stack: ExitStack) -> tuple[Callable[[], int], Answer]:
+    """A function that makes an iteration and returns its decisions, and the policy. `stack` ends it."""
+    stack.enter_context(running_ray(num_cpus=1))
+    overrides = [f"env.name=procgen/{game}", f"seed={seed}", *SETTINGS, *NETWORKS[network]]
+    algorithm = PPOConfig.from_experiment(Experiment.load("procgen-ppo", overrides)).build_algo()
+    stack.callback(algorithm.stop)
+
+    def iterate() -> int:
+        before = algorithm.agent_steps()
+        algorithm.train()
+        return algorithm.agent_steps() - before
+
+    return iterate, algorithm.env_runner_group.local_env_runner.module.rollout
+
+
+def cleanrl(game: str, seed: int) -> tuple[Callable[[], int], Answer]:
+    """The same of the loop."""
+    torch.set_num_threads(1)
+    loop = Loop(CLEANRL_STEPS, game, seed)
+    return loop.iterate, lambda pictures: loop.network(pictures.float())
 
 
 def jobs(names: list[str], games: list[str], seeds: int) -> Iterator[tuple[str, str, int]]:
@@ -119,7 +144,9 @@ def report(found: list[dict[str, Any]], names: list[str], games: list[str]) -> N
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="file of results, a line of JSON per training")
-    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), help="the first is compared with")
+    parser.add_argument(
+        "--networks", nargs="+", choices=[*NETWORKS, CLEANRL], default=list(NETWORKS), help="the first is compared with"
+    )
     parser.add_argument("--games", nargs="+", default=["coinrun", "starpilot"], help="games, without procgen/")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40_000, help="decisions of the first mark")
@@ -129,11 +156,11 @@ def main() -> None:
     options = parser.parse_args()
     k, n = (int(number) for number in options.part.split("/"))
     todo = [] if options.report else list(jobs(options.networks, options.games, options.seeds))[k - 1 :: n]
-    with running_ray(num_cpus=1):
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as alone:
         for name, game, seed in todo:
             if any((one["network"], one["game"], one["seed"]) == (name, game, seed) for one in read(options.out)):
                 continue
-            found = learn(name, game, seed, steps=options.steps, seconds=options.seconds)
+            found = alone.submit(learn, name, game, seed, steps=options.steps, seconds=options.seconds).result()
             print(found, flush=True)
             with options.out.open("a") as file:
                 file.write(json.dumps(found) + "\n")
