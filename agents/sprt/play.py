@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from fractions import Fraction
-from itertools import count
+from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,11 @@ class SprtProgress:
     """The present result of a test. Blocks count in the order of their numbers, up to the one that decides.
 
     The order in which games end plays no part. So short games don't count before long ones, and the result depends neither on
-    how many games were played side by side, nor on where a test was interrupted.
+    how many games were played side by side, nor on where a test was interrupted. `most_blocks` is how many are played at most.
     """
 
-    def __init__(self, test: Sprt, games: Iterable[Game] = ()) -> None:
-        self.test = test
+    def __init__(self, test: Sprt, games: Iterable[Game] = (), *, most_blocks: float = math.inf) -> None:
+        self.test, self.most_blocks = test, most_blocks
         self.counts: np.ndarray = np.zeros(len(possible_scores(test.seats)), np.int64)
         """The number of blocks with each of the possible scores, int64 (K,)."""
         self.ratios: list[float] = []
@@ -94,11 +95,12 @@ class SprtProgress:
         return strength(self.counts, self.test.seats) if self.blocks else None
 
     def games_to_go(self) -> float:
-        """Return how many more games the test takes on average, if the players are as strong as they seem."""
+        """Return how many more games the test takes on average if the players are as strong as they seem; at most all."""
         found, hypotheses = self.strength(), self.test.hypotheses
         middle = (hypotheses.elo0 + hypotheses.elo1) / 2
         seems = found.normalised_elo.value if found and self.blocks >= _FEW_BLOCKS else middle
-        return self.test.seats * expected_blocks(hypotheses, self.test.seats, seems, ratio=self.ratio)
+        expected = self.test.seats * expected_blocks(hypotheses, self.test.seats, seems, ratio=self.ratio)
+        return max(0, min(expected, self.test.seats * self.most_blocks - len(self._games)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict and the figures behind it in JSON's types."""
@@ -164,8 +166,10 @@ def play_sprt(
     `SnakeUnreachableError`.
     """
     store.begin(test)
-    progress = SprtProgress(test, store.games())
-    fixtures = _fixtures(test, progress, max_games)
+    in_book = len(test.book) if test.book else math.inf
+    progress = SprtProgress(
+        test, store.games(), most_blocks=min(in_book, math.inf if max_games is None else max_games // test.seats)
+    )
     if progress.verdict is not None:
         return progress
     check_urls(test)
@@ -180,14 +184,12 @@ def play_sprt(
     # All games have the same players, so none could be played in the place of one whose server is busy.
     together = min(concurrency, per_server) if any(player.is_remote for player in test.players) else concurrency
     with workers(test, together) as places:
-        play_side_by_side(test, fixtures, keep, places, per_server=per_server)
+        play_side_by_side(test, _fixtures(test, progress), keep, places, per_server=per_server)
     return progress
 
 
-def _fixtures(test: Sprt, progress: SprtProgress, max_games: int | None) -> Iterator[Fixture]:
-    for block in count():
-        if (test.book and block >= len(test.book)) or (max_games is not None and (block + 1) * test.seats > max_games):
-            return
+def _fixtures(test: Sprt, progress: SprtProgress) -> Iterator[Fixture]:
+    for block in takewhile(lambda block: block < progress.most_blocks, count()):
         missing = [rotation for rotation in range(test.seats) if not progress.has(block, rotation)]
         start = opening(test, block) if missing else None
         for rotation in missing:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ import pytest
 from agents.sprt.openings import opening
 from agents.sprt.play import SprtProgress, play_sprt, points
 from agents.sprt.settings import Opening, Sprt
+from agents.sprt.statistics import Hypotheses
 from agents.tournament.game import record
 from agents.tournament.settings import Tournament
 from agents.tournament.store import Store, StoreError
@@ -41,6 +43,16 @@ def test_against_itself_an_agent_scores_exactly_its_share_of_every_block(tmp_pat
     assert progress.blocks == 10
     assert progress.to_dict()["blocks_by_score"][str(Fraction(1, seats))] == 10
     assert {points(game) for game in progress.games} > {Fraction(0)}
+
+
+def test_no_more_games_are_to_go_than_the_limit_leaves(tmp_path):
+    told, hypotheses = [], Hypotheses(elo1=10.0, alpha=1e-7, beta=1e-7)
+    test = replace(small("flood", "twin=flood", seed=3), hypotheses=hypotheses)
+    with Store(tmp_path / "t.db", Sprt) as store:
+        play_sprt(test, store, max_games=9, on_game=lambda progress: told.append(progress.games_to_go()))
+    # Equal players would need thousands of games for such small risks; of nine, four whole pairs are played.
+    assert told == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert SprtProgress(test).games_to_go() > 1000
 
 
 def test_the_games_of_a_pair_begin_alike_with_seats_swapped(tmp_path):
