@@ -7,9 +7,7 @@ players' bundles and files of rules at the same paths. `ray.init` must have been
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
-from typing import Any
 
 import ray
 from ray.exceptions import RayError, RayTaskError
@@ -19,6 +17,8 @@ from agents.tournament.game import BrokenOffError, Fixture, play_game, ready_pla
 from agents.tournament.settings import Game, Match
 from agents.tournament.workers import GameWorkers, WorkerError, WorkerLostError, portable
 
+_LOOK_EVERY_S = 0.2
+
 
 def cluster_cpus() -> int:
     """Return how many CPUs the cluster has, at least 1."""
@@ -26,43 +26,38 @@ def cluster_cpus() -> int:
 
 
 class OnCluster(GameWorkers):
-    """Plays games wherever the cluster has a free CPU. If a node or process is lost, its game is played anew on another one."""
+    """Plays games wherever the cluster has a free CPU. If a node or process is lost, its game is played anew on another one.
+
+    After `stop` nobody waits for the games under way any more, but they are played to their end: Ray 2.60 ends the whole
+    process if a task is cancelled at the moment at which it ends.
+    """
 
     def __init__(self, match: Match, count: int, say: Callable[[str], None] | None = None) -> None:
         super().__init__(match, count, say)
         # The match goes to each node once. Ray's own retries would be silent.
         self._sent, self._task = ray.put(match), ray.remote(num_cpus=1, max_retries=0)(_play)
-        self._lock, self._stopped = threading.Lock(), False
-        self._running: set[Any] = set()
+        self._stopped = False
 
     def _play_once(self, fixture: Fixture) -> Game:
-        with self._lock:
-            if self._stopped:
-                raise BrokenOffError("the workers were stopped")
-            game = self._task.remote(self._sent, fixture)
-            self._running.add(game)
+        if self._stopped:
+            raise BrokenOffError("the workers were stopped")
+        game = self._task.remote(self._sent, fixture)
         try:
+            while not ray.wait([game], timeout=_LOOK_EVERY_S)[0]:
+                if self._stopped:
+                    raise BrokenOffError("the workers were stopped")
             answer: Game | Exception = ray.get(game)
         except RayTaskError as error:
             # The agents' errors come back as answers: this one was raised before, as where procsnake is missing.
             raise WorkerError(f"a node of the cluster can't play: {' '.join(str(error.cause).split())[:300]}") from error
         except RayError as error:
-            if self._stopped:
-                raise BrokenOffError("its task was cancelled") from error
             raise WorkerLostError(f"a worker of the cluster was lost ({type(error).__name__})") from error
-        finally:
-            with self._lock:
-                self._running.discard(game)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     def stop(self) -> None:
-        with self._lock:
-            self._stopped = True
-            running = list(self._running)
-        for game in running:
-            ray.cancel(game, force=True)
+        self._stopped = True
 
 
 def _play(match: Match, fixture: Fixture) -> Game | Exception:

@@ -7,27 +7,38 @@ Every machine of the cluster must have procsnake, and the player's files, such a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 
+from agents.tournament.on_cluster import cluster_cpus
 from agents.tournament.workers import WorkerError, WorkerLostError
 from agents.tuning.self_play import SelfPlay, block_file
 from envs.common.errors import ProcsnakeError
 
-_RETRIES = 2
+_RETRIES, _AHEAD = 2, 2
 
 
 def blocks_on_cluster(settings: SelfPlay, blocks: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """Yield each block's number and its file, in the order in which they end. A block whose machine is lost is played anew.
 
+    If this ends early, the blocks under way are played to their end, for nobody: Ray 2.60 ends the whole process if a task is
+    cancelled at the moment at which it ends. So no more are under way than keep the cluster busy.
+
     Raises what playing raises, `WorkerError` if a machine can't play, and `WorkerLostError` if a block's machines are lost
     again and again.
     """
     task = ray.remote(num_cpus=1, max_retries=_RETRIES)(block_file)
-    pending = {task.remote(settings, block): block for block in blocks}
+    waiting = iter(blocks)
+    pending: dict[Any, int] = {}
     try:
-        while pending:
+        while True:
+            for block in islice(waiting, max(0, _AHEAD * cluster_cpus() - len(pending))):
+                pending[task.remote(settings, block)] = block
+            if not pending:
+                return
             done, _ = ray.wait(list(pending))
             yield pending[done[0]], ray.get(done[0])
             del pending[done[0]]
@@ -37,6 +48,3 @@ def blocks_on_cluster(settings: SelfPlay, blocks: Sequence[int]) -> Iterator[tup
         raise WorkerError(f"a node of the cluster can't play: {' '.join(str(error.cause).split())[:300]}") from error
     except RayError as error:
         raise WorkerLostError(f"workers of the cluster were lost again and again ({type(error).__name__})") from error
-    finally:
-        for task_left in pending:
-            ray.cancel(task_left, force=True)

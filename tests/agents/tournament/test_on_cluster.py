@@ -74,13 +74,14 @@ def test_a_lost_nodes_game_is_played_anew_on_another(cluster):
     assert "game 0/0 is played anew" in told[0]
 
 
-def test_what_an_agent_raises_is_raised_here_and_what_is_stopped_ends(cluster):
+def test_what_an_agent_raises_is_raised_here_and_what_is_stopped_ends(cluster, monkeypatch):
+    monkeypatch.setattr("ray.cancel", None)
     with OnCluster(small("flood", "gredy=nobody"), 1) as workers, pytest.raises(ProcsnakeError, match="nobody"):
         workers.play(Fixture(0, 0, 7, (0, 1)))
     match = small("alphabeta", "twin=alphabeta", width=11, height=11, nodes=10**7)
     with OnCluster(match, 1) as workers, ThreadPoolExecutor(1) as pool:
         game = pool.submit(workers.play, Fixture(0, 0, 7, (0, 1)))
-        _wait_until(lambda: workers._running)
+        _wait_until(lambda: ray.available_resources().get("CPU", 0) < cluster_cpus())
         workers.stop()
         with pytest.raises(BrokenOffError):
             game.result(_LONGEST_S)
