@@ -82,7 +82,10 @@ class SelfPlay:
             or self.every < 1
             or min(self.opening_turns, self.inner_positions) < 0
         ):
-            raise ConfigError(f"{self} can't be played: nodes and every are at least 1, and randomness is a share")
+            raise ConfigError(
+                f"{self} can't be played: nodes and every are at least 1, opening_turns and inner_positions at least 0, and"
+                " randomness is a share"
+            )
         if self.width * self.height > MAX_CELLS:
             raise ConfigError(f"{self.width}×{self.height} has more cells than {MAX_CELLS}, the most for a learned evaluation")
 

@@ -11,7 +11,7 @@ from agents.search import AlphaBeta
 from agents.search.alphabeta import NEVER
 from agents.search.evaluation import CROWD, SURE, WIN, Weights, judge
 from agents.search.make_unmake import search_rules
-from agents.search.paranoid import MAX_DEPTH
+from agents.search.paranoid import MAX_DEPTH, NODES
 from agents.search.territory import new_territory, survey
 from envs.battlesnake.rules import step_board
 from envs.battlesnake.safety import safe_moves
@@ -108,6 +108,8 @@ def test_scores_of_moves_share_the_nodes_and_are_asked_of_many_snakes_at_once():
     states, agent = duels("standard", 6), AlphaBeta(nodes=300)
     one = np.concatenate([agent.score_moves(state, np.zeros(1, int), np.zeros(1, int)) for state in states])
     both = agent.score_moves(states[0], np.zeros(2, int), BOTH)
+    ((_, space),) = agent._idle._idle
+    assert 150 < space.stack.reg[NODES] <= 300
     assert (both[0] == one[0]).all()
     best = [agent.act(state, 0).note["score"] for state in states]
     # The best of them is what one search comes to, but for its greater depth.

@@ -151,7 +151,7 @@ def test_ctrl_c_ends_with_whole_blocks_and_a_line(tmp_path):
         ({"player": "flood"}, "only alphabeta can"),
         ({"randomness": 1.1}, "is a share"),
         ({"nodes": 0}, "at least 1"),
-        ({"inner_positions": -1}, "at least 1"),
+        ({"inner_positions": -1}, "inner_positions at least 0"),
     ],
     ids=str,
 )
