@@ -2,8 +2,9 @@
 
 Each network learns each game with each seed on 200 levels, on one thread, and is measured on levels that it never saw: after
 `--steps` decisions (score per step) and after `--seconds` of CPU time (score per hour). Measuring isn't counted. Settings are
-docs/procgen.md's for a CPU: `procgen-ppo` with rollouts of 128 steps and two epochs of 16 minibatches. "cleanrl" is no network
-of procsnake's, but the whole loop of `tests.benchmarks.procgen` with CleanRL's own settings (256 steps, three epochs of 8).
+docs/procgen.md's for a CPU: `procgen-ppo` with rollouts of 128 steps and two epochs of 16 minibatches. Further settings follow
+a network's name, as in `stem+ppo.learning_rate=2e-4`. "cleanrl" is no network of procsnake's, but the whole loop of
+`tests.benchmarks.procgen` with CleanRL's own settings (256 steps, three epochs of 8).
 
 FILE gets a line of JSON per training. What is in it isn't trained again, so the same command goes on where it was stopped;
 `--part 1/2` and `--part 2/2` are two processes that share the work. Each training has a process of its own, because procsnake's
@@ -27,6 +28,7 @@ import torch
 
 import envs
 from agents.evaluation.procgen_aggregates import aggregates, probability_of_improvement
+from envs.common.errors import ProcsnakeError
 from envs.procgen.scores import normalised
 from tests.benchmarks.measure import machine
 from tests.benchmarks.procgen import Loop
@@ -90,7 +92,8 @@ def learn(network: str, game: str, seed: int, *, steps: int, seconds: float) -> 
 def procsnake(network: str, game: str, seed: int, stack: ExitStack) -> tuple[Callable[[], int], Answer]:
     """A function that makes an iteration and returns its decisions, and the policy. `stack` ends it."""
     stack.enter_context(running_ray(num_cpus=1))
-    overrides = [f"env.name=procgen/{game}", f"seed={seed}", *SETTINGS, *NETWORKS[network]]
+    name, *further = network.split("+")
+    overrides = [f"env.name=procgen/{game}", f"seed={seed}", *SETTINGS, *NETWORKS[name], *further]
     algorithm = PPOConfig.from_experiment(Experiment.load("procgen-ppo", overrides)).build_algo()
     stack.callback(algorithm.stop)
 
@@ -107,6 +110,18 @@ def cleanrl(game: str, seed: int) -> tuple[Callable[[], int], Answer]:
     torch.set_num_threads(1)
     loop = Loop(CLEANRL_STEPS, game, seed)
     return loop.iterate, lambda pictures: loop.network(pictures.float())
+
+
+def contender(text: str) -> str:
+    """A network's name with its further settings, or "cleanrl"; refused before anything is trained."""
+    name, *further = text.split("+")
+    if text != CLEANRL and name not in NETWORKS:
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join([*NETWORKS, CLEANRL])}")
+    try:
+        Experiment.load("procgen-ppo", further)
+    except ProcsnakeError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def jobs(names: list[str], games: list[str], seeds: int) -> Iterator[tuple[str, str, int]]:
@@ -144,8 +159,14 @@ def report(found: list[dict[str, Any]], names: list[str], games: list[str]) -> N
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="file of results, a line of JSON per training")
+    names = ", ".join([*NETWORKS, CLEANRL])
     parser.add_argument(
-        "--networks", nargs="+", choices=[*NETWORKS, CLEANRL], default=list(NETWORKS), help="the first is compared with"
+        "--networks",
+        nargs="+",
+        type=contender,
+        default=list(NETWORKS),
+        metavar="NAME[+KEY=VALUE…]",
+        help=f"{names}; the first is compared with",
     )
     parser.add_argument("--games", nargs="+", default=["coinrun", "starpilot"], help="games, without procgen/")
     parser.add_argument("--seeds", type=int, default=3)
