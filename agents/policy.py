@@ -13,8 +13,10 @@ from agents.agent import Agent, Decision
 from agents.bundle import Bundle
 from agents.card import BundleError, Card
 from agents.sampling import choose, uniforms
+from envs.api import Views
 from envs.battlesnake.observations import is_observation_type, observation_from_contract
 from envs.battlesnake.state import MOVE_NAMES, State
+from envs.battlesnake.symmetry import views_of_snakes
 from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
 
@@ -34,14 +36,25 @@ class Policy(Agent):
     """An agent that plays by the network of a bundle.
 
     Actions that are certain death are masked. Of the others the policy takes the likeliest. With `sample=True` it draws one by
-    its probability; the draw is a function of (`seed`, game, turn, slot). `backend="onnx"` runs on onnxruntime with `threads`
-    threads and imports neither torch nor ray. `backend="torch"` builds the network from `agents.networks`.
+    its probability; the draw is a function of (`seed`, game, turn, slot). With `symmetries=True` the network looks at a board
+    in all its equivalent views (mirrored, and turned if it isn't turned to the heading already), and the policy plays by the
+    means of logits and values. `backend="onnx"` runs on onnxruntime with `threads` threads and imports neither torch nor ray.
+    `backend="torch"` builds the network from `agents.networks`.
 
     Raises `BundleError` for a policy of another world, for a network file that can't be run and, when playing, for a board of a
-    size that it doesn't know.
+    size that it doesn't know; `ConfigError` for `symmetries` of observations that have none.
     """
 
-    def __init__(self, bundle: Bundle, *, backend: str = "onnx", sample: bool = False, seed: int = 0, threads: int = 1) -> None:
+    def __init__(
+        self,
+        bundle: Bundle,
+        *,
+        backend: str = "onnx",
+        sample: bool = False,
+        symmetries: bool = False,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> None:
         if backend not in _BACKENDS:
             raise UnknownNameError("backend", backend, _BACKENDS)
         if threads < 1:
@@ -60,6 +73,7 @@ class Policy(Agent):
                 f"{bundle.path}: its card speaks of {self.card.action['num_actions']} actions, but its observation type has"
                 f" {self._observation.num_actions}. Export the bundle anew"
             )
+        self._views = self._equivalent_views() if symmetries else None
         self._forward = _BACKENDS[backend](bundle, threads)
 
     @classmethod
@@ -69,11 +83,13 @@ class Policy(Agent):
         backend: str = "onnx",
         *,
         sample: bool = False,
+        symmetries: bool = False,
         seed: int = 0,
         threads: int = 1,
     ) -> Policy:
         """Make the policy of the bundle at `path` (a folder or zip). The options are those of the class."""
-        return cls(bundles.load(path), backend=backend, sample=sample, seed=seed, threads=threads)
+        bundle = bundles.load(path)
+        return cls(bundle, backend=backend, sample=sample, symmetries=symmetries, seed=seed, threads=threads)
 
     def logits(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return unmasked logits float32 (n, A) and values float32 (n,) for observations (n, …) as the card describes them."""
@@ -126,12 +142,31 @@ class Policy(Agent):
 
     def _actions(self, state: State, boards: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(actions (n,), masked probabilities float32 (n, A), values (n,))."""
-        logits, values = self.logits(self._observation.observe(state, boards, slots))
+        logits, values = self._in_the_world(self._observation.observe(state, boards, slots))
         mask = self._observation.action_mask(state, boards, slots)
         probabilities = _softmax(np.where(mask, logits, _MASKED))
         if self.sample:
             return choose(probabilities, uniforms(state, boards, slots, seed=self.seed)), probabilities, values
         return np.where(mask, logits, _MASKED).argmax(axis=1), probabilities, values
+
+    def _equivalent_views(self) -> Views:
+        shape = self.card.observation_shape
+        views = views_of_snakes(self._observation, shape[1], shape[0]) if len(shape) == 3 else None
+        if views is None:
+            kind = self.card.observation["type"]
+            raise ConfigError(f"symmetries: observations of type {kind!r} have no other views; leave symmetries out")
+        return views
+
+    def _in_the_world(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What `logits` returns; with `symmetries` the means over all views, of actions as they are in the world."""
+        if self._views is None:
+            return self.logits(observations)
+        pictures, actions = self._views
+        logits, values = self.logits(np.concatenate([picture(observations) for picture in pictures]))
+        by_view = logits.reshape(len(pictures), len(observations), -1)
+        in_the_view = actions.argsort(axis=1)[:, None, :]
+        in_the_world = np.take_along_axis(by_view, np.broadcast_to(in_the_view, by_view.shape), axis=2)
+        return in_the_world.mean(axis=0), values.reshape(len(pictures), -1).mean(axis=0)
 
 
 def _display_name(bundle: Bundle) -> str:

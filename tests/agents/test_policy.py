@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from agents.bundle import BundleError
 from agents.policy import Policy
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.starter_pack import StarterPackObservation
 from envs.battlesnake.state import RIGHT
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.agents.boards import board, played_boards
@@ -88,6 +90,29 @@ def test_a_board_turned_by_a_quarter_turns_the_move_with_it(bundle_path):
         bodies, food = turned_bodies, turned_food
 
 
+@pytest.mark.parametrize("observation", OBSERVATIONS, ids=["rotated", "board", "window"])
+def test_symmetries_choose_the_same_move_on_a_mirrored_or_turned_board(tmp_path, observation):
+    plain = Policy.load(make_bundle(tmp_path / "b", observation))
+    symmetric = Policy.load(tmp_path / "b", symmetries=True)
+    bodies = [[(3, 3), (2, 3), (1, 3)], [(5, 5), (5, 6), (5, 7), (6, 7)]]
+    food, size = [(8, 2), (1, 9)], 11
+
+    def mirrored(x, y):
+        return size - 1 - x, y
+
+    def turned(x, y):
+        return y, size - 1 - x
+
+    for there, moves in ((turned, CLOCKWISE), (mirrored, {0: 0, 1: 1, 2: 3, 3: 2})):
+        original = board(*bodies, food=food, size=(size, size))
+        bodies, food = [[there(*point) for point in body] for body in bodies], [there(*point) for point in food]
+        image = board(*bodies, food=food, size=(size, size))
+        here, then = symmetric.act(original, 0), symmetric.act(image, 0)
+        assert [then.probabilities[moves[move]] for move in range(4)] == pytest.approx(list(here.probabilities), abs=1e-5)
+        assert then.value == pytest.approx(here.value, abs=1e-5)
+    assert plain.act(image, 0).value != pytest.approx(plain.act(original, 0).value, abs=1e-3)
+
+
 def test_sampling_follows_the_probabilities(bundle_path):
     one = board([(3, 3), (2, 3), (1, 3)], [(8, 8), (8, 9), (8, 10)], size=(11, 11), food=[(6, 3)])
     many = one.select(np.zeros(4000, np.int64))
@@ -133,6 +158,15 @@ def test_bad_options_are_refused(bundle_path):
         Policy.load(bundle_path, backend="onxx")
     with pytest.raises(ConfigError, match="threads is 0"):
         Policy.load(bundle_path, threads=0)
+
+
+def test_symmetries_are_refused_for_pictures_that_cannot_be_turned(tmp_path):
+    path = make_bundle(tmp_path / "b", EgocentricPlanes(view="board"))
+    card = json.loads((path / "card.json").read_text())
+    (path / "card.json").write_text(json.dumps(card | {"observation": StarterPackObservation("flat-num").contract()}))
+    Policy.load(path)
+    with pytest.raises(ConfigError, match="observations of type 'flat-num' have no other views; leave symmetries out"):
+        Policy.load(path, symmetries=True)
 
 
 def test_is_called_as_its_run_is(bundle_path, tmp_path):
