@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import threading
 import time
@@ -25,7 +24,7 @@ from train.config import Experiment
 from train.rllib.env_runner_failures import EnvRunnerError, clear_errors
 from train.rllib.ray_runtime import is_lost_process, num_processes, running_ray
 from train.runs.evaluation import Evaluator
-from train.runs.folder import CONFIG, RunError, RunFolder, resume_command
+from train.runs.folder import RunError, RunFolder, resume_command
 from train.runs.lock import locked
 from train.runs.progress import Progress
 from train.runs.resizing import resized
@@ -153,8 +152,7 @@ def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | No
         row = session.step(stop.is_set)
         if row and on_iteration and on_iteration(row):
             stop.set()
-    again = shlex.join(["procsnake", "train", "--config", str(folder.path / CONFIG)])
-    bundle = session.end(provenance=provenance(), command=command or again)
+    bundle = session.end(provenance=provenance(), command=command)
     finished = session.fraction_done() >= 1.0
     if not finished:
         saved = "and saved" if session.counters["iteration"] else "before its first iteration"

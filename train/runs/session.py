@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from envs.common.errors import UnknownNameError
 from train.config import Experiment
 from train.rollouts.levels import LEVELS, LevelTable
 from train.runs.evaluation import Evaluator
-from train.runs.folder import BUNDLE, Checkpoint, RunError, RunFolder, disk_errors, resume_command
+from train.runs.folder import BUNDLE, CONFIG, Checkpoint, RunError, RunFolder, disk_errors, resume_command
 from train.runs.initial_weights import initial_weights
 from train.runs.metrics import LEVEL_RETURNS, progress_row
 from train.runs.progress import Progress
@@ -86,14 +87,18 @@ class Session:
             self.save()
         return dict(self.row)
 
-    def end(self, *, provenance: dict[str, Any], command: str) -> Path | None:
-        """Save the run and write its report. If the run is finished, export what was trained and return its path."""
+    def end(self, *, provenance: dict[str, Any], command: str = "") -> Path | None:
+        """Save the run and write its report. If the run is finished, export what was trained and return its path.
+
+        `command` is how it is trained again; by default from its configuration, without the folder in which its run lies.
+        """
         if self._saved_iteration != self.counters["iteration"]:
             self.save()
         bundle = None
         if self.fraction_done() >= 1.0:
             self.progress.status("exporting what was trained")
-            bundle = self._export(provenance, command)
+            again = shlex.join(["procsnake", "train", "--config", f"{self.folder.path.name}/{CONFIG}"])
+            bundle = self._export(provenance, command or again)
         write_report(self.folder.path)
         return bundle
 

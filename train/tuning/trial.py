@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +15,7 @@ from train.algorithms import build_algorithm
 from train.config import Experiment
 from train.run import provenance
 from train.runs.evaluation import Evaluator
-from train.runs.folder import CONFIG, COUNTERS, CURVE, RunError, RunFolder, read_counters
+from train.runs.folder import COUNTERS, CURVE, RunError, RunFolder, read_counters
 from train.runs.lock import locked
 from train.runs.manifest import write_manifest
 from train.runs.progress import Progress
@@ -98,8 +97,7 @@ class TrialRun(Trainable):
 
     def _end(self) -> None:
         if self._begun:
-            command = shlex.join(["procsnake", "train", "--config", str(self._session.folder.path / CONFIG)])
-            self._session.end(provenance=provenance(), command=command)
+            self._session.end(provenance=provenance())
             self._session.close()
             self._begun = False
 

@@ -64,6 +64,10 @@ def test_imitation_begins_with_the_policy_and_goes_on_without_it(policy, tmp_pat
     resumed = train(resume=stopped.path)
     assert resumed.finished
     assert_same(checkpointed_weights(RunFolder(resumed.path).checkpoints()[-1]), policy)
+    # Whoever gets the bundle learns the name of its beginning, and not where it lay.
+    exported = resumed.path / "bundle"
+    assert bundle.load(exported).card.config["init_from"] == "policy"
+    assert str(tmp_path) not in (exported / "card.json").read_text()
 
 
 def test_ppo_plays_and_learns_with_the_policys_weights(policy, one_ray):
