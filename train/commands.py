@@ -25,6 +25,7 @@ from envs.common.command_line import (
     print_json,
     progress_on_stderr,
     shell_command,
+    without_folders,
 )
 from envs.common.errors import ConfigError
 from train.cluster import commands as cluster_commands
@@ -295,7 +296,7 @@ def _without_places(words: Sequence[str]) -> str:
     for tracker in ("--wandb", "--mlflow"):
         places.add_argument(tracker, action="store_true")
     _, kept = places.parse_known_args(words)
-    return shlex.join(["procsnake", *(Path(word).name if Path(word).is_absolute() else word for word in kept)])
+    return shlex.join(["procsnake", *without_folders(kept)])
 
 
 def run_tune(options: argparse.Namespace) -> int:

@@ -60,6 +60,15 @@ def shell_command(*words: object) -> str:
     return f"{_program()} {shlex.join(map(str, words))}"
 
 
+def without_folders(value: Any) -> Any:
+    """Return a configuration, or a command's words, with only the last name of each absolute path: bundles go to strangers."""
+    if isinstance(value, dict):
+        return {key: without_folders(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [without_folders(one) for one in value]
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+
+
 def _program() -> str:
     """What calls this installation of procsnake from the working directory."""
     installed = Path(sysconfig.get_path("scripts"), "procsnake")

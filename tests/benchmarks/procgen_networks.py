@@ -114,9 +114,11 @@ def cleanrl(game: str, seed: int) -> tuple[Callable[[], int], Answer]:
 
 def contender(text: str) -> str:
     """A network's name with its further settings, or "cleanrl"; refused before anything is trained."""
+    if text == CLEANRL:
+        return text
     name, *further = text.split("+")
-    if text != CLEANRL and name not in NETWORKS:
-        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join([*NETWORKS, CLEANRL])}")
+    if name not in NETWORKS:
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(NETWORKS)}, nor {CLEANRL} without settings")
     try:
         Experiment.load("procgen-ppo", further)
     except ProcsnakeError as error:

@@ -12,6 +12,7 @@ import numpy as np
 from agents import bundle, networks
 from agents.card import Card
 from envs.api import BatchEnv
+from envs.common.command_line import without_folders
 from envs.common.errors import ConfigError
 from train.config import Experiment
 from train.rllib.env_runner_failures import cause_of
@@ -145,18 +146,9 @@ def _card(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
         **contracts(experiment, world),
         "network": {"name": experiment.policy_network.name, "options": experiment.policy_network.options},
         "algorithm": experiment.algorithm,
-        "config": _without_folders(experiment.to_dict()),
+        "config": without_folders(experiment.to_dict()),
         "seeds": [experiment.seed],
     }
-
-
-def _without_folders(value: Any) -> Any:
-    """A configuration whose absolute paths are names alone, because bundles go to strangers."""
-    if isinstance(value, dict):
-        return {key: _without_folders(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_without_folders(one) for one in value]
-    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
 
 
 def contracts(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
