@@ -25,8 +25,12 @@ def start(tmp_path) -> Iterator:
         if not program.exists():
             shutil.copy(shell, program)
         arguments = [str(program), "-c", "read", f"--node_ip_address={address}"]
-        started.append(subprocess.Popen(arguments, stdin=subprocess.PIPE))
-        return started[-1]
+        process = subprocess.Popen(arguments, stdin=subprocess.PIPE)
+        started.append(process)
+        # Popen returns when the old program is gone, a moment before the kernel has written down the new one's arguments.
+        while address.encode() not in (Path("/proc") / str(process.pid) / "cmdline").read_bytes():
+            assert process.poll() is None
+        return process
 
     yield start
     for process in started:
