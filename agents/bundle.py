@@ -93,7 +93,7 @@ def load(path: str | os.PathLike[str]) -> Bundle:
             f"there is no policy bundle at {source}. List what can be trained: {shell_command('train', '--list')}"
         )
     if CARD not in contents:
-        raise BundleError(f"{source} has no {CARD}, so it is no policy bundle. A run's bundle lies in RUN/bundle")
+        raise BundleError(f"{source} has no {CARD}, so it is no policy bundle. {_why_none(source)}")
     try:
         card = Card.from_dict(parse_json(contents[CARD]))
     except ValueError as error:
@@ -102,6 +102,12 @@ def load(path: str | os.PathLike[str]) -> Bundle:
         raise BundleError(f"{source}: {error}") from error
     _verify(source, card, contents)
     return Bundle(source, card, contents[ONNX], contents[WEIGHTS])
+
+
+def _why_none(source: Path) -> str:
+    if (source / "checkpoints").is_dir():
+        return f"It is a run that hasn't ended. End it where it is: {shell_command('train', '--resume', source, '--finish')}"
+    return "A run's bundle lies in RUN/bundle"
 
 
 def _place(path: str) -> Path:

@@ -43,6 +43,7 @@ examples:
   procsnake train battlesnake-imitation --from-games outputs/arena-games --snakes Hisser --minutes 5     # clone a snake
   procsnake train battlesnake-league --init-from runs/battlesnake-imitation-…     # PPO, from the weights of that policy
   procsnake train --resume runs/battlesnake-ppo-…     # go on after Ctrl-C or a crash
+  procsnake train --resume RUN --finish             # end it where it is, with the policy that it has so far
   procsnake train --resume RUN --set num_env_runners=4    # the same with more processes; nothing else may change
   procsnake train --resume RUN --trust                # go on with a run that another machine made; this executes its code
   procsnake train --config runs/…/config.yaml         # the same run once more
@@ -84,6 +85,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--config", help="YAML file of an experiment, or config.yaml of a run")
     source.add_argument("--resume", metavar="RUN", help="folder of a run to continue")
     source.add_argument("--list", action="store_true", help="list the experiments")
+    ended = "with --resume: end the run where it is, and export the policy that it has so far"
+    parser.add_argument("--finish", action="store_true", help=ended)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
     games = "learn what snakes played in these recordings, folders of them, or games by their ids (fetched, or served here)"
     parser.add_argument("--from-games", nargs="+", metavar="PATH", help=games)
@@ -153,6 +156,10 @@ def run_train(options: argparse.Namespace) -> int:
         raise ConfigError("--resume goes on with the run's own budget; --minutes is for a new run")
     if options.trust and not options.resume:
         raise ConfigError("--trust is for --resume; an experiment that you name is run as it is")
+    if options.finish and not options.resume:
+        raise ConfigError(
+            "--finish is for --resume; it ends a run that was interrupted. A new run ends at its budget: --minutes"
+        )
     if options.wait and not options.cluster:
         raise ConfigError("--wait is for --cluster, whose autoscaler starts more machines; this machine has what it has")
     if options.seeds and options.resume:
@@ -161,7 +168,7 @@ def run_train(options: argparse.Namespace) -> int:
     if options.help_keys:
         return _tell_keys(experiment, options)
     more = {"trackers": options.trackers, "cluster": options.cluster, "trust": options.trust}
-    more |= {"sizes": overrides if options.resume else (), "wait_minutes": options.wait or 0.0}
+    more |= {"sizes": overrides if options.resume else (), "wait_minutes": options.wait or 0.0, "finish": options.finish}
     if options.seeds and experiment is not None:
         require_one_stage(experiment, "--seeds")
         return _train_seeds(experiment, options, more)
@@ -280,7 +287,8 @@ def train_and_tell(
     """
     from train.run import train
 
-    command = _without_places(sys.argv[1:]) + ("" if seed is None else f" --set seed={seed}")
+    # A run that goes on is trained again from its configuration, not by the command that continued it.
+    command = "" if resume else _without_places(sys.argv[1:]) + ("" if seed is None else f" --set seed={seed}")
     result = train(experiment, runs_dir=runs, resume=resume, command=command, **options)
     if result.finished:
         made = "" if result.bundle is None else f"\n{'policy' if result.bundle.is_dir() else 'evaluation'}: {result.bundle}"

@@ -46,7 +46,7 @@ class RunResult:
     bundle: Path | None
     """The exported policy, or the file of an algorithm that trains none; None if the run isn't finished."""
     finished: bool
-    """True if the budget is used up or the target is reached. Otherwise the run was interrupted and can be resumed."""
+    """True if the budget is used up, the target is reached, or `finish` was asked for. Otherwise the run can be resumed."""
     metrics: dict[str, Any]
     """The last row of the curve."""
 
@@ -63,6 +63,7 @@ def train(
     trust: bool = False,
     sizes: Sequence[str] = (),
     wait_minutes: float = 0.0,
+    finish: bool = False,
 ) -> RunResult:
     """Run `experiment` in a new folder under `runs_dir`, or continue the run in folder `resume` from its newest checkpoint.
 
@@ -74,6 +75,7 @@ def train(
     * `cluster` is the address of a Ray cluster to use, sized by the experiment's `scale`. A learned evaluation plays there.
     * `trust` resumes a run that this machine didn't make, and executes the code that it brings (`train.runs.resuming`).
     * `wait_minutes` is how long a cluster that is too small may take to start more machines.
+    * `finish` ends the run in `resume` where it is: nothing more is learned, and what was trained so far is exported.
     * `sizes` resumes with another number of processes, by overrides as "num_env_runners=4" (`train.runs.resizing`).
 
     Raises `RunError` for folders that can't be used, `ConfigError` and `UnknownNameError` for an experiment that can't be run,
@@ -83,6 +85,8 @@ def train(
         raise ConfigError("train() needs either an experiment or the folder of a run to resume")
     if sizes and resume is None:
         raise ConfigError("train() takes sizes with resume; a new experiment has its own")
+    if finish and resume is None:
+        raise ConfigError("train() takes finish with resume; it ends a run that was begun")
     require_trackers(trackers)
     start = None
     if resume is not None:
@@ -94,6 +98,10 @@ def train(
         if resume is not None:
             stack.enter_context(locked(folder.path))
             start = starting_point(folder, saved, trust=trust, say=progress.say)
+            if finish and start is None:
+                raise RunError(
+                    f"{folder.path} has no checkpoint, so no policy yet. Go on with it: {resume_command(folder.path)}"
+                )
         progress.status("preparing the world")
         evaluator = check(experiment, begins=start is None, progress=progress)
         plays_there = bool(cluster) and experiment.settings.plays_on_cluster
@@ -122,7 +130,7 @@ def train(
         session.begin(start, trackers=trackers)
         stack.callback(session.close)
         with _telling_how_to_go_on(folder, progress):
-            return _run(session, stop, on_iteration, command)
+            return _run(session, stop, on_iteration, command, finish=finish)
 
 
 @contextmanager
@@ -145,18 +153,21 @@ def _telling_how_to_go_on(folder: RunFolder, progress: Progress) -> Iterator[Non
         ) from error
 
 
-def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | None, command: str) -> RunResult:
+def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | None, command: str, *, finish: bool) -> RunResult:
     folder, progress = session.folder, session.progress
     progress.status("first iteration")
-    while session.fraction_done() < 1.0 and not stop.is_set():
+    while session.fraction_done() < 1.0 and not (finish or stop.is_set()):
         row = session.step(stop.is_set)
         if row and on_iteration and on_iteration(row):
             stop.set()
-    bundle = session.end(provenance=provenance(), command=command)
-    finished = session.fraction_done() >= 1.0
+    bundle = session.end(provenance=provenance(), command=command, finish=finish)
+    finished = finish or session.fraction_done() >= 1.0
     if not finished:
-        saved = "and saved" if session.counters["iteration"] else "before its first iteration"
-        progress.say(f"stopped {saved}; continue with: {resume_command(folder.path)}")
+        again = resume_command(folder.path)
+        if session.counters["iteration"]:
+            progress.say(f"stopped and saved; continue with: {again}\nor end it here, with the policy so far: {again} --finish")
+        else:
+            progress.say(f"stopped before its first iteration; continue with: {again}")
     return RunResult(folder.path, bundle, finished, dict(session.row))
 
 

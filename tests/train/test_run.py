@@ -16,8 +16,11 @@ import pytest
 
 import envs
 from agents import bundle, networks
-from envs.common.errors import MissingDependencyError, UnknownNameError
+from agents.card import BundleError
+from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError
+from procsnake import main
 from tests.train.experiments import toy
+from train.comparison.trainings import look_for
 from train.config import Experiment
 from train.run import STOPPING, _stop_on_signals, train
 from train.runs.folder import RunError, RunFolder
@@ -87,6 +90,30 @@ def test_an_interrupted_run_goes_on_where_it_stopped(one_ray, tmp_path):
     assert minutes == sorted(minutes)
     # It did not forget: untrained, it would earn 0.25.
     assert float(curve[4]["episode_return_mean"]) > float(curve[0]["episode_return_mean"]) + 0.1
+
+
+def test_a_run_can_be_ended_where_it_is_and_still_goes_on_to_its_budget(one_ray, tmp_path, capsys):
+    run = train(toy("identity", steps=10_240), runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 4).path
+    with pytest.raises(BundleError, match=rf"a run that hasn't ended.*train --resume {run} --finish"):
+        bundle.load(run)
+    assert f"train --resume {run} --finish" in capsys.readouterr().out
+    assert main(["train", "--resume", str(run), "--finish"]) == 0
+    assert f"policy: {run / 'bundle'}" in capsys.readouterr().out
+    early = bundle.load(run)
+    assert early.card.steps["agent_steps"] == 4 * 1024
+    assert early.card.command == f"procsnake train --config {run.name}/config.yaml"
+    assert len(RunFolder(run).curve()) == 4
+    assert look_for(tmp_path, RunFolder.open(run)[1], finished=True) == run
+    assert train(resume=run).metrics["agent_steps"] == 10_240
+    assert bundle.load(run).weights != early.weights
+
+
+def test_only_a_run_that_has_learned_something_can_be_ended(one_ray, tmp_path):
+    run = RunFolder.create(tmp_path, toy("identity", steps=10_240), {}).path
+    with pytest.raises(RunError, match=rf"no checkpoint, so no policy yet.*train --resume {run}"):
+        train(resume=run, finish=True)
+    with pytest.raises(ConfigError, match="finish with resume"):
+        train(toy("identity", steps=10_240), runs_dir=tmp_path, finish=True)
 
 
 def test_a_resumed_run_drops_rows_after_its_checkpoint_and_takes_no_half_written_one(one_ray, tmp_path):

@@ -87,15 +87,16 @@ class Session:
             self.save()
         return dict(self.row)
 
-    def end(self, *, provenance: dict[str, Any], command: str = "") -> Path | None:
+    def end(self, *, provenance: dict[str, Any], command: str = "", finish: bool = False) -> Path | None:
         """Save the run and write its report. If the run is finished, export what was trained and return its path.
 
-        `command` is how it is trained again; by default from its configuration, without the folder in which its run lies.
+        `finish` declares a run finished that has some of its budget left. `command` is how it is trained again; by default from
+        its configuration, without the folder in which its run lies.
         """
         if self._saved_iteration != self.counters["iteration"]:
             self.save()
         bundle = None
-        if self.fraction_done() >= 1.0:
+        if finish or self.fraction_done() >= 1.0:
             self.progress.status("exporting what was trained")
             again = shlex.join(["procsnake", "train", "--config", f"{self.folder.path.name}/{CONFIG}"])
             bundle = self._export(provenance, command or again)
