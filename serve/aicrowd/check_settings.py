@@ -67,6 +67,7 @@ _NETWORK_OPTIONS: dict[str, Check] = {
     "blocks": _is_positive,
     "pooling": lambda value: value in ("flatten", "average", "max"),
     "hidden": _is_positive,
+    "stem_stride": _is_positive,
     "offset": _is_number,
     "scales": lambda value: _list_of(_is_number)(value) and bool(value),
     "weights": _is_text,

@@ -205,6 +205,7 @@ def _model(network: Section, algorithm: str, framework: str, weights: str | None
         "blocks": network.take("blocks", 2),
         "pooling": network.take("pooling", "flatten"),
         "hidden": network.take("hidden", 256),
+        "stem_stride": network.take("stem_stride", 1),
         "offset": float(network.take("offset", 0.0)),
     }
     scales = network.take("scales")

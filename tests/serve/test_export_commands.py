@@ -39,7 +39,7 @@ def test_from_a_run_to_a_checked_entry(policy, tmp_path, capsys):
     assert "submission-one would be pushed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["procgen-ppo", "procgen-ppo-lars", "procgen-dqn", "procgen-apex"])
+@pytest.mark.parametrize("name", ["procgen-ppo", "procgen-ppo-cpu", "procgen-ppo-lars", "procgen-dqn", "procgen-apex"])
 def test_shipped_experiments_are_exported_without_a_run(tmp_path, capsys, name):
     entry = str(tmp_path / "entry")
     words = [

@@ -38,6 +38,7 @@ examples:
   procsnake benchmark procgen --dry-run                                # what it would train, hours, and cost
   procsnake benchmark procgen --seeds 1 --minutes 5 --games coinrun    # a first look
   procsnake benchmark procgen --out outputs/a                          # coinrun, starpilot, bigfish: 3 seeds of 30 minutes
+  procsnake benchmark procgen --experiment procgen-ppo-cpu    # settings for machines without a GPU
   procsnake benchmark procgen --out outputs/b --set ppo.num_epochs=2 --against outputs/a/benchmark.json
   procsnake benchmark procgen --preset easy --cluster auto --out /shared/easy     # a training per CPU of a Ray cluster
 """
@@ -121,12 +122,11 @@ def _run(protocol: Protocol, options: argparse.Namespace, cores: int, begin: Beg
 
 
 def _tell_plan(protocol: Protocol, jobs: int, cores: int, options: argparse.Namespace) -> int:
-    from train.comparison.procgen_protocol import STEPS_A_SECOND_AND_CORE
     from train.comparison.trainings import is_finished
 
     num_threads = max(1, cores // jobs)
     trainings = protocol.trainings(num_threads)
-    speed = STEPS_A_SECOND_AND_CORE * min(num_threads, cores / jobs)
+    speed = protocol.steps_a_second_and_core * min(num_threads, cores / jobs)
     hours = protocol.hours(jobs=jobs, steps_per_second=speed)
     plan = {
         "protocol": protocol.to_dict(),

@@ -20,6 +20,7 @@ _ALL = "[color-jitter, crop-resize, cutout, flip, pad-crop, rotate, translate]"
 _Q = [_GAME, "num_env_runners=2", "env.options.num_games=4", "env.options.levels=all"]
 RECIPES: dict[str, tuple[str, list[str]]] = {
     "ppo": ("procgen-ppo", ["ppo.num_steps=32", "ppo.num_minibatches=4", *_SMALL]),
+    "cpu": ("procgen-ppo-cpu", ["ppo.num_steps=32", *_SMALL]),
     "lars": ("procgen-ppo-lars", ["ppo.num_steps=32", "ppo.num_minibatches=4", f"env.options.augment={_ALL}", *_SMALL]),
     "max": (
         "procgen-ppo",

@@ -43,7 +43,7 @@ PLAYED = ("bigfish", "starpilot", "chaser")
 EPISODES, SEED = 2, 5
 BOTH = ("tf", "torch")
 RECIPES = ("ppo", "lars", "apex")
-ALL = [(recipe, framework) for recipe in (*RECIPES, "dqn", "max") for framework in BOTH] + [("apex-atoms", "tf")]
+ALL = [(recipe, framework) for recipe in (*RECIPES, "cpu", "dqn", "max") for framework in BOTH] + [("apex-atoms", "tf")]
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +217,9 @@ def test_the_loss_and_the_pay_are_ours(answered, recipe, framework):
 
 
 MUTANTS = {
-    "pooling-padding-tf": ("tf", "[[0, 0], [1, 1], [1, 1], [0, 0]]", "[[0, 0], [0, 2], [0, 2], [0, 0]]"),
+    "stem-padding-tf": ("tf", '"valid")(tf.pad(planes, EDGES))', '"same")(planes)'),
+    "stem-place-torch": ("torch", "1 if stages else stride", "stride if len(stages) == 2 else 1"),
+    "pooling-padding-tf": ("tf", "planes, EDGES, constant", "planes, [[0, 0], [0, 2], [0, 2], [0, 0]], constant"),
     "pooling-padding-torch": ("torch", "3, stride=2, padding=1)", "3, stride=2, ceil_mode=True)"),
     "flatten-order-tf": ("tf", "Flatten()(planes)", "Flatten()(tf.transpose(planes, [0, 3, 1, 2]))"),
     "flatten-order-torch": ("torch", "planes.permute(0, 2, 3, 1).flatten(1)", "planes.flatten(1)"),
@@ -228,11 +230,11 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_parity_notices_when_the_twin_is_broken(legacy, package, bundle_of, tmp_path, mutant):
     framework, old, new = MUTANTS[mutant]
-    folder = Path(shutil.copytree(package("ppo", framework, local=True), tmp_path / "mutant"))
+    folder = Path(shutil.copytree(package("cpu", framework, local=True), tmp_path / "mutant"))
     model = folder / "models" / f"procsnake_{framework}.py"
     assert old in model.read_text()
     model.write_text(model.read_text().replace(old, new))
-    ours = bundle.load(bundle_of("ppo"))
+    ours = bundle.load(bundle_of("cpu"))
     observations = frames(without_training(ours.card.environment["options"]))[::16]
     # The weights that the model starts from: a checkpoint would put kernels right again.
     logits = ask(legacy, folder, observations)["logits"]

@@ -112,7 +112,7 @@ def test_what_has_no_counterpart_is_refused_with_what_to_change(recipe, override
 
 
 @pytest.mark.parametrize("track", ["sample-efficiency", "generalization"])
-@pytest.mark.parametrize("name", ["procgen-ppo", "procgen-ppo-lars", "procgen-dqn", "procgen-apex"])
+@pytest.mark.parametrize("name", ["procgen-ppo", "procgen-ppo-cpu", "procgen-ppo-lars", "procgen-dqn", "procgen-apex"])
 def test_every_shipped_experiment_is_translated(name, track):
     assert translated(Experiment.load(name), track=track).name == name
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from agents.evaluation.procgen import POLICY, evaluate
+from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 from envs.procgen.scores import EASY
 from procsnake import main
@@ -103,3 +104,14 @@ def test_the_plan_says_hours_and_cost(capsys, tmp_path):
     plan = json.loads(capsys.readouterr().out)
     assert (plan["trainings"], plan["finished"], plan["hours"], plan["cost"]) == (9, 0, 2.5, 1.25)
     assert not any(tmp_path.iterdir())
+
+
+def test_the_plan_counts_hours_at_the_speed_of_its_experiment(capsys, tmp_path):
+    def hours(*more):
+        words = ["benchmark", "procgen", "--dry-run", "--json", "--jobs", "1", "--out", str(tmp_path), "--preset", "easy"]
+        assert main([*words, *more]) == 0
+        return json.loads(capsys.readouterr().out)["hours"]
+
+    assert hours() == pytest.approx(16 * 3 * 25e6 / (370 * usable_cores()) / 3600)
+    assert hours() / hours("--experiment", "procgen-ppo-cpu") == pytest.approx(1500 / 370)
+    assert hours("--experiment", "procgen-ppo-lars") == hours()

@@ -1,7 +1,8 @@
 """procsnake's IMPALA for TensorFlow on Ray 0.8.6: the same function of a picture as the network that procsnake trains.
 
 `custom_options` are depths (planes of each stage), blocks (residual blocks per stage), pooling (flatten, average, max), hidden,
-offset and scales (float = (raw - offset) * scale), and weights, the path in the repository of an .npz to start from.
+stem_stride (of the first convolution), offset and scales (float = (raw - offset) * scale), and weights, the path in the
+repository of an .npz to start from.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ tf = try_import_tf()
 REPOSITORY = os.getcwd()
 ROOT_OF_TWO = 2**0.5
 LEAST = -3.0e38
+EDGES = [[0, 0], [1, 1], [1, 1], [0, 0]]
 
 
 def read_options(model_config, options):
@@ -45,12 +47,12 @@ class Layers:
     def __init__(self, model, weights):
         self.model, self.weights = model, weights
 
-    def conv(self, name, planes, gain=ROOT_OF_TWO):
+    def conv(self, name, planes, gain=ROOT_OF_TWO, padding="same", strides=1):
         """Make a 3 × 3 convolution. Kernels are (rows, columns, inputs, outputs), torch's (outputs, inputs, rows, columns)."""
         kernel = self.weights.get(name + ".weight")
         if kernel is not None:
             kernel = kernel.transpose(2, 3, 1, 0)
-        return tf.keras.layers.Conv2D(planes, 3, padding="same", **self._start(name, kernel, gain))
+        return tf.keras.layers.Conv2D(planes, 3, strides, padding, **self._start(name, kernel, gain))
 
     def dense(self, name, units, gain=ROOT_OF_TWO):
         """Make a dense layer. Its kernels are (inputs, outputs), torch's (outputs, inputs)."""
@@ -76,9 +78,10 @@ def impala(pictures, options, layers, prefix=""):
     gain = ROOT_OF_TWO / max(1, blocks * len(options["depths"]))
     for i, depth in enumerate(options["depths"]):
         stage = f"{prefix}stages.{i}."
-        planes = layers.conv(stage + "entry", depth)(planes)
-        # Torch pads all sides; "same" pooling of an even size would pad only two and be another function.
-        planes = tf.pad(planes, [[0, 0], [1, 1], [1, 1], [0, 0]], constant_values=LEAST)
+        # Torch pads all sides; with a stride, "same" of an even size would pad only two and be another function.
+        stride = options.get("stem_stride", 1) if i == 0 else 1
+        planes = layers.conv(stage + "entry", depth, strides=stride, padding="valid")(tf.pad(planes, EDGES))
+        planes = tf.pad(planes, EDGES, constant_values=LEAST)
         planes = tf.keras.layers.MaxPool2D(pool_size=3, strides=2, padding="valid")(planes)
         for k in range(blocks):
             inner = layers.conv(f"{stage}blocks.{k}.first", depth)(relu()(planes))

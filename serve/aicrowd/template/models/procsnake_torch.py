@@ -1,7 +1,8 @@
 """procsnake's IMPALA for torch 1.5 on Ray 0.8.6: the same function of a picture as the network that procsnake trains.
 
 `custom_options` are depths (planes of each stage), blocks (residual blocks per stage), pooling (flatten, average, max), hidden,
-offset and scales (float = (raw - offset) * scale), and weights, the path in the repository of an .npz to start from.
+stem_stride (of the first convolution), offset and scales (float = (raw - offset) * scale), and weights, the path in the
+repository of an .npz to start from.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ class Block(nn.Module):
 
 
 class Stage(nn.Module):
-    def __init__(self, inputs, outputs, blocks, gain):
+    def __init__(self, inputs, outputs, blocks, gain, stride):
         super().__init__()
-        self.entry = orthogonal(nn.Conv2d(inputs, outputs, 3, padding=1))
+        self.entry = orthogonal(nn.Conv2d(inputs, outputs, 3, stride, padding=1))
         self.blocks = nn.ModuleList(Block(outputs, gain) for _ in range(blocks))
 
     def forward(self, planes):
@@ -78,9 +79,10 @@ def build_impala(module, shape, options):
     height, width, channels = shape
     depths, blocks, hidden = options["depths"], options.get("blocks", 2), options.get("hidden", 256)
     gain = ROOT_OF_TWO / max(1, blocks * len(depths))
-    stages = []
+    stride, stages = options.get("stem_stride", 1), []
+    height, width = -(-height // stride), -(-width // stride)
     for depth in depths:
-        stages.append(Stage(channels, depth, blocks, gain))
+        stages.append(Stage(channels, depth, blocks, gain, 1 if stages else stride))
         channels, height, width = depth, (height + 1) // 2, (width + 1) // 2
     module.stages = nn.ModuleList(stages)
     module.pooling, module.offset = options.get("pooling", "flatten"), options.get("offset", 0.0)
