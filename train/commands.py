@@ -176,7 +176,9 @@ def run_train(options: argparse.Namespace) -> int:
         if experiment is not None and first_stages(experiment):
             result = _train_stages(experiment, options, more)
         else:
-            result = train_and_tell(experiment, options.runs, options.resume, **more)
+            # A run that goes on is trained again from its configuration, not by the command that continued it.
+            command = "" if options.resume else None
+            result = train_and_tell(experiment, options.runs, options.resume, command=command, **more)
     if options.json:
         print_json(asdict(result))
     return 0 if result.finished else INTERRUPTED
@@ -279,16 +281,23 @@ def _tell_keys(experiment: Any, options: argparse.Namespace) -> int:
 
 
 def train_and_tell(
-    experiment: Any, runs: str, resume: str | os.PathLike[str] | None, *, seed: int | None = None, **options: Any
+    experiment: Any,
+    runs: str,
+    resume: str | os.PathLike[str] | None,
+    *,
+    seed: int | None = None,
+    command: str | None = None,
+    **options: Any,
 ) -> Any:
     """Train or resume, then say where run, policy and report lie. `options` are those of `train`. Returns the `RunResult`.
 
-    `seed` is that of this run, if the command trains several.
+    `seed` is that of this run, if the command trains several. `command` is noted in the policy's card; by default this
+    process's.
     """
     from train.run import train
 
-    # A run that goes on is trained again from its configuration, not by the command that continued it.
-    command = "" if resume else _without_places(sys.argv[1:]) + ("" if seed is None else f" --set seed={seed}")
+    if command is None:
+        command = _without_places(sys.argv[1:]) + ("" if seed is None else f" --set seed={seed}")
     result = train(experiment, runs_dir=runs, resume=resume, command=command, **options)
     if result.finished:
         made = "" if result.bundle is None else f"\n{'policy' if result.bundle.is_dir() else 'evaluation'}: {result.bundle}"
