@@ -155,8 +155,11 @@ def _telling_how_to_go_on(folder: RunFolder, progress: Progress) -> Iterator[Non
 
 def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | None, command: str, *, finish: bool) -> RunResult:
     folder, progress = session.folder, session.progress
-    progress.status("first iteration")
-    while session.fraction_done() < 1.0 and not (finish or stop.is_set()):
+    if finish:
+        stop.set()
+    else:
+        progress.status("first iteration")
+    while session.fraction_done() < 1.0 and not stop.is_set():
         row = session.step(stop.is_set)
         if row and on_iteration and on_iteration(row):
             stop.set()

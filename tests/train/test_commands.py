@@ -152,3 +152,9 @@ def test_seeds_are_for_new_runs(capsys):
     assert code == 2
     assert "--seeds, called again, goes on with all of its own" in error
     assert run(capsys, "train", "battlesnake-ppo", "--seeds", "1")[0] == 2
+
+
+def test_only_a_run_that_was_begun_is_ended_early(capsys):
+    code, _, error = run(capsys, "train", "battlesnake-ppo", "--finish")
+    assert code == 2
+    assert "--finish is for --resume" in error
