@@ -23,9 +23,9 @@ from train.algorithm_settings import (
     MXNetDQNSettings,
     PPOSettings,
     QSettings,
-    require,
 )
 from train.cluster.scale import Local, Scale
+from train.setting_limits import require
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
 

@@ -1,0 +1,33 @@
+"""Checks that settings lie within their limits; errors name the setting as an experiment has it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from envs.common.errors import ConfigError
+
+
+def require_schedule(section: Any, key: str, name: str, least: float, most: float = float("inf")) -> None:
+    """Raise `ConfigError` unless the field is a number, or knots that begin at 0, within the limits."""
+    value, full = getattr(section, name), f"{key}.{name}"
+    knots = value if isinstance(value, list) else [[0.0, value]]
+    if not knots or any(len(knot) != 2 for knot in knots) or (isinstance(value, list) and (len(knots) < 2 or knots[0][0])):
+        raise ConfigError(f"{full} is {value!r}; a schedule is two or more knots [agent steps, value], the first at 0 steps")
+    steps = [knot[0] for knot in knots]
+    if any(later <= earlier for earlier, later in itertools.pairwise(steps)):
+        raise ConfigError(f"{full}: the steps of its knots are {steps}; they must increase")
+    if not all(least <= knot[1] <= most for knot in knots):
+        raise ConfigError(f"{full} is {value!r}; its values must be {_limits(least, most)}")
+
+
+def require(section: Any, key: str, name: str, least: float, most: float = float("inf")) -> None:
+    """Raise `ConfigError` unless the field is None or within the limits."""
+    value = getattr(section, name)
+    if value is not None and not least <= value <= most:
+        full = f"{key}.{name}" if key else name
+        raise ConfigError(f"{full} is {value!r}; it must be {_limits(least, most)}")
+
+
+def _limits(least: float, most: float) -> str:
+    return f"at least {least:g}" if most == float("inf") else f"between {least:g} and {most:g}"
