@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any, ClassVar, TypeVar
 
-from envs.common.errors import ConfigError
+from envs.common.errors import ConfigError, UnknownNameError
 from train.schedule import Knots
 from train.setting_limits import require, require_schedule
 
@@ -19,6 +19,7 @@ _LOGGER = logging.getLogger(__name__)
 
 ALGORITHMS: dict[str, type[AlgorithmSettings]] = {}
 """The settings' classes, by the name of their algorithm."""
+OPTIMIZERS = ("adam", "muon")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,9 @@ class PPOSettings(AlgorithmSettings):
     """Proximal policy optimisation. Names and defaults as CleanRL has them."""
 
     learning_rate: float | Knots = 2.5e-4
-    """Step size of Adam (epsilon 1e-5): a number, or knots [[0, value], [agent steps, value], …] of a line."""
+    """Step size of the optimiser: a number, or knots [[0, value], [agent steps, value], …] of a line."""
+    optimizer: str = "adam"
+    """"adam" (epsilon 1e-5), or "muon" for the weights of hidden layers and Adam for all others (`train.muon`)."""
     anneal_lr: bool = False
     """Bring the learning rate to 0 linearly over the run's budget, whatever it is otherwise."""
     num_steps: int = 128
@@ -114,6 +117,8 @@ class PPOSettings(AlgorithmSettings):
     their own, it changes nothing. With `num_threads` None, playing and learning have half of the cores each."""
 
     def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise UnknownNameError(f"{self.algorithm}.optimizer", str(self.optimizer), OPTIMIZERS)
         require_schedule(self, self.algorithm, "learning_rate", 0.0, 1.0)
         require_schedule(self, self.algorithm, "ent_coef", 0.0)
         require(self, self.algorithm, "num_steps", 1)

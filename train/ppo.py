@@ -23,7 +23,7 @@ from ray.rllib.algorithms.ppo.ppo import (
 )
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.learner.learner import ENTROPY_KEY, POLICY_LOSS_KEY, VF_LOSS_KEY
+from ray.rllib.core.learner.learner import DEFAULT_OPTIMIZER, ENTROPY_KEY, POLICY_LOSS_KEY, VF_LOSS_KEY
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.metrics import (
@@ -37,6 +37,7 @@ from ray.rllib.utils.metrics import (
 
 from envs.common.cores import usable_cores
 from train.algorithm_settings import PPOSettings
+from train.muon import Muon, split
 from train.rllib.allocator import keep_freed_memory
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
 from train.rllib.batched_config import BatchedConfig
@@ -180,10 +181,17 @@ class PPOLearner(SparingLearner):
         super().build()
 
     def configure_optimizers_for_module(self, module_id: str, config: AlgorithmConfig | None = None) -> None:
-        parameters = self.get_parameters(self.module[module_id])
-        optimizer = torch.optim.Adam(parameters, lr=value_at(self.config.settings.learning_rate, 0), eps=1e-5)
+        settings, parameters = self.config.settings, self.get_parameters(self.module[module_id])
+        lr = value_at(settings.learning_rate, 0)
         # No schedule of RLlib's: it would be applied after the update, which a resumed run forgets.
-        self.register_optimizer(module_id=module_id, optimizer=optimizer, params=parameters)
+        if settings.optimizer == "muon":
+            module = self.module[module_id].unwrapped()
+            assert isinstance(module, NetworkModule)
+            hidden, parameters = split(module)
+            self.register_optimizer(module_id=module_id, optimizer=Muon(hidden, lr), params=hidden)
+        name = DEFAULT_OPTIMIZER if settings.optimizer == "adam" else "adam"
+        adam = torch.optim.Adam(parameters, lr=lr, eps=1e-5)
+        self.register_optimizer(module_id=module_id, optimizer_name=name, optimizer=adam, params=parameters)
 
     def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         super().before_gradient_based_update(timesteps=timesteps)

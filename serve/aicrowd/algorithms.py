@@ -36,6 +36,8 @@ def ppo(settings: Section, scale: Scale, notes: list[str]) -> dict[str, Any]:
     settings.require("target_kl", None, "Ray 0.8.6 can't end an update early")
     settings.require("symmetries", False, "Ray 0.8.6 has no place for it")
     settings.require("lstm_units", 0, "a memory has no twin there")
+    if (optimizer := settings.take("optimizer", "adam")) != "adam":
+        notes.append(f"It trains with Adam, because Ray 0.8.6 has no {optimizer.capitalize()}.")
     clip_coef = float(settings.take("clip_coef"))
     kl_coef = float(settings.take("kl_coef"))
     if kl_coef:

@@ -136,6 +136,12 @@ def test_a_schedule_of_beta_is_told():
     assert any("priority_beta stays at 0.4" in note for note in translation.notes)
 
 
+def test_another_optimizer_than_adam_is_told():
+    plain, muon = (translated(experiment("ppo", *more)) for more in ([], ["ppo.optimizer=muon"]))
+    assert muon.body == plain.body
+    assert [note for note in muon.notes if note not in plain.notes] == ["It trains with Adam, because Ray 0.8.6 has no Muon."]
+
+
 @pytest.mark.parametrize(("name", "framework"), [("procgen-dqn", "torch"), ("procgen-apex", "torch")])
 def test_what_is_suggested_works_when_pasted(name, framework):
     with pytest.raises(NoCounterpartError) as caught:
