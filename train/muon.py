@@ -15,18 +15,20 @@ class Muon(torch.optim.Muon):
 
     The momentum is summed up and then orthogonalised by five Newton-Schulz iterations in bfloat16. The step is scaled so that
     its root mean square is that of Adam's (Liu et al. 2025, arXiv 2502.16982), so learning rates for Adam suit it. There is no
-    weight decay. `weights` are [n, …] of two or more dimensions, and have to keep their place in memory.
+    weight decay. `weights` are [n, …] of two or more dimensions, contiguous or channels-last, and have to keep their place in
+    memory.
     """
 
     def __init__(self, weights: Sequence[nn.Parameter], lr: float) -> None:
         self.weights = list(weights)
-        matrices = [nn.Parameter(_matrix(weight.detach())) for weight in self.weights]
+        # Views, so what is added to the matrices is added to the weights.
+        matrices = [nn.Parameter(_rows(w.detach(), w).view(len(w), -1)) for w in self.weights]
         super().__init__(matrices, lr, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # torch has no types
         matrices = self.param_groups[0]["params"]
         for matrix, weight in zip(matrices, self.weights, strict=True):
-            matrix.grad = None if weight.grad is None else _matrix(weight.grad)
+            matrix.grad = None if weight.grad is None else _rows(weight.grad, weight).reshape(matrix.shape)
         return super().step(closure)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -35,11 +37,11 @@ class Muon(torch.optim.Muon):
         super().zero_grad(set_to_none)
 
 
-def _matrix(weight: torch.Tensor) -> torch.Tensor:
-    """The same numbers as [n, m]. Of a weight in either order of memory this is a view."""
+def _rows(values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """`values` with each output plane's numbers in the order in which those of `weight` lie in memory."""
     if weight.ndim == 4 and weight.is_contiguous(memory_format=torch.channels_last):
-        weight = weight.permute(0, 2, 3, 1)
-    return weight.flatten(1)
+        return values.permute(0, 2, 3, 1)
+    return values
 
 
 def split(module: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:

@@ -14,17 +14,18 @@ def convolution(memory_format: torch.memory_format) -> nn.Conv2d:
     return nn.Conv2d(3, 8, 3, bias=False).to(memory_format=memory_format)
 
 
-@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
-def test_a_convolution_steps_as_torchs_muon_does_with_its_matrix(memory_format):
+@pytest.mark.parametrize("gradients", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("weights", [torch.contiguous_format, torch.channels_last])
+def test_a_convolution_steps_as_torchs_muon_does_with_its_matrix(weights, gradients):
     torch.manual_seed(0)
-    layer = convolution(memory_format)
+    layer = convolution(weights)
     matrix = nn.Parameter(layer.weight.detach().clone().contiguous().flatten(1))
     ours = Muon([layer.weight], lr=1e-2)
     peer = torch.optim.Muon([matrix], lr=1e-2, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
     before = layer.weight.detach().clone()
     for _ in range(3):
         gradient = torch.randn(8, 3, 3, 3)
-        layer.weight.grad = gradient.clone(memory_format=memory_format)
+        layer.weight.grad = gradient.clone(memory_format=gradients)
         matrix.grad = gradient.flatten(1)
         ours.step()
         peer.step()
