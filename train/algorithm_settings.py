@@ -70,7 +70,7 @@ class PPOSettings(AlgorithmSettings):
     learning_rate: float | Knots = 2.5e-4
     """Step size of the optimiser: a number, or knots [[0, value], [agent steps, value], …] of a line."""
     optimizer: str = "adam"
-    """"adam" (epsilon 1e-5), or "muon" for the weights of hidden layers and Adam for all others (`train.muon`)."""
+    """"adam" (epsilon 1e-5), or "muon" for the weights of hidden layers and Adam for all others (`train.rllib.muon`)."""
     anneal_lr: bool = False
     """Bring the learning rate to 0 linearly over the run's budget, whatever it is otherwise."""
     num_steps: int = 128

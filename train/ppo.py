@@ -37,12 +37,12 @@ from ray.rllib.utils.metrics import (
 
 from envs.common.cores import usable_cores
 from train.algorithm_settings import PPOSettings
-from train.muon import Muon, split
 from train.rllib.allocator import keep_freed_memory
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.fragment_flow import by_learner
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
+from train.rllib.muon import Muon, split
 from train.rllib.spare_experience import SparingLearner
 from train.rllib.threads import ThreadTuner
 from train.rollouts import work

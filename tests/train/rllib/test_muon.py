@@ -7,7 +7,7 @@ from envs.common.errors import UnknownNameError
 from tests.train.experiments import best_return, toy
 from train.algorithm_settings import PPOSettings
 from train.algorithms import build_algorithm
-from train.muon import Muon, split
+from train.rllib.muon import Muon, split
 
 
 def convolution(memory_format: torch.memory_format) -> nn.Conv2d:
