@@ -48,7 +48,7 @@ def parse_yaml(text: str) -> Any:
     if len(text) > MAX_YAML_BYTES:
         raise ValueError(f"it has {len(text)} characters, and {MAX_YAML_BYTES} are the most")
     try:
-        value = yaml.safe_load(text)
+        value = yaml.load(text, _Loader)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     except (yaml.YAMLError, ValueError, AttributeError, LookupError, TypeError, OverflowError) as error:
@@ -56,6 +56,26 @@ def parse_yaml(text: str) -> Any:
         raise ValueError(" ".join(str(error).split()) or type(error).__name__) from error
     _count(value)
     return value
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader. It copies what merge keys (`<<`) name, so a mapping of mappings of … fills the memory while it is
+    read; here a text has at most 50 000 copies."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._copied = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        merged = [value for key, value in node.value if key.tag == "tag:yaml.org,2002:merge"]
+        for value in merged:
+            for part in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if isinstance(part, yaml.MappingNode):
+                    self.flatten_mapping(part)
+                    self._copied += len(part.value)
+                if self._copied > MAX_YAML_VALUES:
+                    raise ValueError(f"its merge keys copy more than {MAX_YAML_VALUES} values")
+        super().flatten_mapping(node)
 
 
 def _count(value: Any) -> None:

@@ -47,11 +47,21 @@ def bomb(levels=9, width=9):
     return "\n".join(lines)
 
 
+def merging(levels, width=9):
+    """Mappings that PyYAML merges into width ** levels pairs while it reads them, which then are one pair."""
+    lines = ["a0: &a0 {k: 1}"]
+    lines += [f"a{k}: &a{k} {{<<: [{', '.join([f'*a{k - 1}'] * width)}]}}" for k in range(1, levels)]
+    return "\n".join(lines)
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
         (bomb(), "50000 values"),
         ("&a [*a]", "50000 values"),
+        (merging(levels=12), "merge keys copy more than 50000 values"),
+        ("a: &a {" + ", ".join(f"{n}: 0" for n in range(2000)) + "}\nb: {<<: [" + "*a, " * 60 + "]}", "merge keys copy"),
+        ("&a {<<: *a}", "deep"),
         ("[" * 5000, "deep"),
         ("a: 2001-99-99", "month"),
         ("a: !!timestamp x", "NoneType"),
@@ -68,6 +78,11 @@ def test_whatever_is_wrong_with_yaml_is_a_value_error(text, what):
 
 
 def test_yaml_that_repeats_itself_within_reason_is_read():
+    assert parse_yaml("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: {<<: [*a, {z: 4}]}") == {
+        "a": {"x": 1, "y": 2},
+        "b": {"x": 1, "y": 3},
+        "c": {"x": 1, "y": 2, "z": 4},
+    }
     shared = [1, 2]
     assert parse_yaml(yaml.safe_dump({"a": shared, "b": shared})) == {"a": [1, 2], "b": [1, 2]}
     assert parse_yaml(json.dumps(bomb(2))) == bomb(2)
