@@ -52,8 +52,8 @@ class View(NamedTuple):
     size: int  # bytes of a picture
     num_planes: int
     frames_per_cell: int  # frames of a head cell: 4 (one a heading) if rotated, 1 if centred only, 0 if one does for all
-    byte_of: np.ndarray  # int16 (frames, cells + 1): a cell's first byte; `size` if it isn't shown, as the last isn't
-    edges: np.ndarray  # int16 (frames, 1 + ring): how many cells just off the board are shown, and their bytes
+    byte_of: np.ndarray  # uint16 (frames, cells + 1): a cell's first byte; `size` if it isn't shown, as the last isn't
+    edges: np.ndarray  # uint16 (frames, 1 + ring): how many cells just off the board are shown, and their bytes
 
 
 @lru_cache(maxsize=16)
@@ -69,8 +69,8 @@ def make_view(
         size=size,
         num_planes=num_planes,
         frames_per_cell=frames_per_cell,
-        byte_of=np.full((frames, cells + 1), size, np.int16),
-        edges=np.zeros((frames, 1 + 2 * (width + height) + 4), np.int16),
+        byte_of=np.full((frames, cells + 1), size, np.uint16),
+        edges=np.zeros((frames, 1 + 2 * (width + height) + 4), np.uint16),
     )
     opposite = opposite_cells(width, height)
     if radius is None:

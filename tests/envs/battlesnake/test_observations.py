@@ -165,6 +165,14 @@ def test_pictures_are_what_the_table_says(kind, game):
     assert compared > 50
 
 
+@pytest.mark.parametrize("kind", [EgocentricPlanes(radius=24, reach=True), EgocentricPlanes(rotate=True, reach=True)], ids=str)
+def test_the_largest_pictures_are_what_the_table_says(kind):
+    for state in random_games(num_boards=1, turns=4, width=25, height=25):
+        boards, slots = living(state)
+        for b, slot, picture in zip(boards, slots, kind.observe(state, boards, slots), strict=True):
+            np.testing.assert_array_equal(picture, reference(state, b, slot, kind))
+
+
 def test_a_wrapped_odd_board_shows_every_cell_in_a_full_window():
     state = board(7, 7, [(0, 0), (0, 1)], [(6, 6), (6, 5)], ruleset="wrapped")
     picture = EgocentricPlanes().observe(state, np.array([0]), np.array([0]))[0]
