@@ -150,6 +150,7 @@ class ActionRepeat(BatchWrapper):
         self.repeat, self.idle, self.raw_steps = repeat, idle, 0
         self.env_steps_per_advance *= repeat
         self._own = self.rewards, self.terminated, self.truncated, self.final_observations
+        self._told: dict[str, np.ndarray] = {}
 
     def _take_over(self) -> None:
         super()._take_over()
@@ -170,10 +171,21 @@ class ActionRepeat(BatchWrapper):
             self.terminated |= ended & world.terminated
             self.truncated |= ended & world.truncated
             self.final_observations[ended] = world.final_observations[ended]
+            if ended.any():
+                self._note_info(ended)
             actions[ended] = self.idle
         self.raw_steps += self.env_steps_per_advance
         self._take_over()
 
+    def _note_info(self, ended: np.ndarray) -> None:
+        """Keep what the world tells of episodes that ended just now; it forgets them with the next step that ends some."""
+        for name, column in self.world.final_info(self.world.terminated | self.world.truncated).items():
+            self._told.setdefault(name, np.zeros_like(column))[ended] = column[ended]
+
+    def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
+        return self._told
+
     def _clear(self) -> None:
+        self._told = {}
         for array in self._own[:3]:
             array[:] = 0

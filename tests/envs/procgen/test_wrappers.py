@@ -23,6 +23,7 @@ class Counting(BatchEnv):
         self.ends = np.arange(rows) + 3
         self.time = np.zeros(rows, int)
         self.taken: list[list[int]] = []
+        self.told = np.zeros(rows, int)
 
     def restart(self, seed: int | None = None) -> None:
         self.time[:] = 0
@@ -35,6 +36,7 @@ class Counting(BatchEnv):
         self.rewards[:] = actions
         self.terminated[:] = self.time == self.ends
         self._show(self.final_observations)
+        self.told = self.time.copy()
         self.time[self.terminated] = 0
         self._show(self.observations)
 
@@ -43,6 +45,9 @@ class Counting(BatchEnv):
 
     def drain_episodes(self) -> dict[str, np.ndarray]:
         return {}
+
+    def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
+        return {"length": np.where(ended, self.told, 0), "_length": ended}
 
 
 def _seen(world: BatchEnv) -> list[list[int]]:
@@ -128,3 +133,31 @@ def test_an_action_is_repeated_and_paid_in_sum_until_the_episode_ends() -> None:
     assert world.rewards.tolist() == [10, 12]
     assert world.raw_steps == 3 * 2 * 2
     assert ShapedRewards(world).env_steps_per_advance == 2 * 2
+
+
+def test_each_row_is_told_of_its_own_episode_though_others_end_on_another_repetition() -> None:
+    world = ActionRepeat(Counting(rows=3), 5, idle=4)
+    world.reset()
+    _, _, terminated, _, info = world.step(np.array([5, 6, 7]))
+    assert terminated.tolist() == [True, True, True]
+    assert info["final_info"]["length"].tolist() == [3, 4, 5]
+    assert info["final_info"]["_length"].tolist() == [True, True, True]
+    _, _, terminated, _, info = world.step(np.array([5, 6, 7]))
+    assert terminated.tolist() == [True, True, True]
+    assert info["final_info"]["length"].tolist() == [3, 4, 5]
+
+
+def test_a_game_that_is_repeated_tells_how_long_each_episode_was() -> None:
+    """Other rows end on other repetitions, so the library's own answer is of some of them only."""
+    world = envs.make("procgen/bossfight", num_games=32, distribution_mode="easy", action_repeat=4)
+    world.reset(seed=0)
+    generator, told, rows = np.random.default_rng(0), [], 0
+    while rows < 64:
+        _, _, terminated, _, info = world.step(generator.integers(15, size=32))
+        if terminated.any():
+            rows += terminated.sum()
+            told += info["final_info"]["length"][terminated].tolist()
+    lengths = world.drain_episodes()["length"].tolist()
+    world.close()
+    assert set(told) <= set(lengths)
+    assert len(set(told)) > 10
