@@ -35,7 +35,8 @@ from envs.battlesnake.rewards import EVENTS, RewardFunction, Rewards, choose_rew
 from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.safety import is_certain_death, move_tails, write_safe_moves
 from envs.battlesnake.settings import STANDARD_MAP, Rules, Settings
-from envs.battlesnake.state import ALIVE, Boards, State, head_cell, is_alive, step_offset
+from envs.battlesnake.starter_pack import StarterPackObservation
+from envs.battlesnake.state import ALIVE, MOVE_NAMES, Boards, State, head_cell, is_alive, step_offset
 from envs.battlesnake.symmetry import views_of_snakes
 from envs.common.errors import ConfigError, InvalidActionError, UnknownNameError
 
@@ -128,7 +129,8 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._rules = self.state.rules
         self._num_threads = num_threads
         egocentric = self.observation if isinstance(self.observation, EgocentricPlanes) else None
-        # Other types aren't painted by the kernels; like the whole board's, their actions are the moves.
+        # Other types aren't painted by the kernels, which play the moves that a type makes of its actions.
+        self._is_own_type = not isinstance(self.observation, EgocentricPlanes | StarterPackObservation)
         self._view = (egocentric or EgocentricPlanes(view="board")).kernel_view(width, height, self._rules.wrapped)
         self._rows = self._allocate_rows(num_snakes)
         self._columns: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -149,7 +151,7 @@ class BattlesnakeVectorEnv(BatchEnv):
             pictures=pictures[0],
             final_pictures=pictures[1],
             scene=make_scene(self.state.arrays, self._num_threads),
-            mask=self.action_mask,
+            mask=np.ones((rows, len(MOVE_NAMES)), np.bool_) if self._is_own_type else self.action_mask,
             valid=self.valid,
             rewards=self.rewards,
             events=np.zeros((rows if self._reward_function else 0, len(EVENTS)), np.uint8),
@@ -218,6 +220,8 @@ class BattlesnakeVectorEnv(BatchEnv):
     def _advance_in_phases(self, actions: np.ndarray) -> int:
         """`_advance_boards` for other maps and for observation types that are not compiled into it."""
         s, r, view, rows = self.state.arrays, self._rules, self._view, self._rows
+        if self._is_own_type:
+            actions = self._moves_of(actions)
         _play_boards(s, r, view, rows, self._weights, actions)
         maps.update(self.state, np.arange(self.num_games))
         _close_boards(s, r, rows, self.max_turns)
@@ -237,6 +241,16 @@ class BattlesnakeVectorEnv(BatchEnv):
             rows = np.flatnonzero(self.valid)
             self.observations[:] = 0
             self.observations[rows] = self._observe(rows)
+        if self._is_own_type:
+            self.action_mask[:] = True
+            self.action_mask[rows] = self.observation.action_mask(self.state, *np.divmod(rows, self.rows_per_game))
+
+    def _moves_of(self, actions: np.ndarray) -> np.ndarray:
+        """The moves that a user's own observation type makes of the actions, int64 (rows,)."""
+        rows = np.flatnonzero(self.valid)
+        moves = np.zeros(self.num_envs, np.int64)
+        moves[rows] = self.observation.to_moves(self.state, *np.divmod(rows, self.rows_per_game), actions[rows])
+        return moves
 
     def _observe(self, rows: np.ndarray) -> np.ndarray:
         return self.observation.observe(self.state, *np.divmod(rows, self.rows_per_game))

@@ -7,6 +7,7 @@ import pytest
 
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes, Rewards
 from envs.battlesnake.games import play_turn, start_games
+from envs.battlesnake.observations import OwnObservation
 from envs.battlesnake.rewards import EVENTS
 from envs.battlesnake.state import ALIVE, State
 from envs.common.errors import ConfigError, InvalidActionError, UnknownNameError
@@ -214,3 +215,34 @@ def test_bad_input_is_named():
         env.advance(np.zeros(3, int))
     with pytest.raises(InvalidActionError, match="float"):
         env.advance(np.zeros(12))
+
+
+class Turning(OwnObservation):
+    """A user's own type whose actions are those of the rotated planes: left, ahead, right."""
+
+    planes = EgocentricPlanes(radius=3, rotate=True)
+    num_actions = 3
+
+    def contract(self):
+        return {"type": "test:Turning", "version": 1}
+
+    def space(self, width, height):
+        return self.planes.space(width, height)
+
+    def observe(self, state, boards, slots):
+        return self.planes.observe(state, boards, slots)
+
+    def action_mask(self, state, boards, slots):
+        return self.planes.action_mask(state, boards, slots)
+
+    def to_moves(self, state, boards, slots, actions):
+        return self.planes.to_moves(state, boards, slots, actions)
+
+
+@pytest.mark.parametrize("map_name", ["standard", "hz_scatter"])
+def test_an_own_type_plays_the_moves_that_it_makes_of_its_actions(map_name):
+    own, built_in = (small(observation=kind, map=map_name) for kind in (Turning(), Turning.planes))
+    for _ in zip(play(own, 60), play(built_in, 60), strict=True):
+        for name in ("observations", "valid", "rewards", "terminated", "action_mask"):
+            np.testing.assert_array_equal(getattr(own, name), getattr(built_in, name), err_msg=name)
+        np.testing.assert_array_equal(own.state.arrays.body, built_in.state.arrays.body)
