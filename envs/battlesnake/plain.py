@@ -76,8 +76,12 @@ def setup_board(
 
 
 def map_update(board: Board, *, map: str = "standard", settings: Mapping[str, Any] | None = None, seed: int = 0) -> Board:
-    """Do only what the map does at the end of a turn: food and hazards may appear or vanish. The turn number stays."""
+    """Do only what the map does at the end of a turn: food and hazards may appear or vanish. The turn number stays.
+
+    Raises `ConfigError` for a board that the map isn't made for.
+    """
     state = state_from_board(board, settings=_settings(settings, map=map))
+    maps.check_board(map, width=state.width, height=state.height, num_snakes=len(board["snakes"]))
     _seed(state, seed)
     maps.update(state, np.arange(1))
     return _merge(board, board_from_state(state, 0, [s["id"] for s in board["snakes"]]))

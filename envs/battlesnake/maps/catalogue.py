@@ -107,7 +107,10 @@ def set_up(state: State, boards: np.ndarray) -> None:
 
 
 def update(state: State, boards: np.ndarray) -> None:
-    """Do what the map, official or a user's, does on `boards`, integers (n,), at the end of a turn. Turn numbers stay."""
+    """Do what the map, official or a user's, does on `boards`, integers (n,), at the end of a turn. Turn numbers stay.
+
+    The state's size must be one of the map's, which `check_board` tells: the kernels write to the map's own cells unchecked.
+    """
     _kernels(state.settings.map).update_boards(state.arrays, np.asarray(boards), state.rules)
 
 

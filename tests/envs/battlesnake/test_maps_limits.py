@@ -61,6 +61,12 @@ def test_a_period_of_zero_is_refused_for_games_and_harmless_for_boards(map_name)
     assert map_update(board, map=map_name, settings={"shrinkEveryNTurns": 0})["hazards"] == []
 
 
+@pytest.mark.parametrize("map_name", ["hz_castle_wall", "arcade_maze", "hz_hazard_pits"])
+def test_an_update_of_a_board_that_the_map_is_not_made_for_is_refused(map_name):
+    with pytest.raises(ConfigError, match=f"width x height is 7x7; map '{map_name}' is made for"):
+        map_update(setup_board(width=7, height=7) | {"turn": 10}, map=map_name)
+
+
 def test_a_maze_without_end_is_refused():
     settings = Settings(map="solo_maze", ruleset="constrictor", solo=True)
     with pytest.raises(ConfigError, match="ruleset 'constrictor' takes the food away each turn"):
