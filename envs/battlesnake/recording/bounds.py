@@ -8,7 +8,7 @@ from typing import Any
 from envs.battlesnake.state import MAX_SIDE, MIN_SIDE
 
 MAX_KNOWN_SNAKES = 64
-_MAX_TURN, _MAX_BODY = 1 << 30, 1 << 13
+_MAX_TURN, _MAX_BODY, _MAX_HEALTH = 1 << 30, 1 << 13, 1 << 15
 
 
 def check_request(request: Mapping[str, Any]) -> None:
@@ -37,6 +37,13 @@ def _snake(snake: Mapping[str, Any]) -> None:
     _points("body", snake["body"])
     if not 1 <= len(snake["body"]) <= _MAX_BODY:
         raise ValueError(f"a body has {len(snake['body'])} points; expected 1 to {_MAX_BODY}")
+    _integer("health", snake["health"], -_MAX_HEALTH, _MAX_HEALTH)
+    if not isinstance(snake.get("customizations") or {}, dict):
+        raise ValueError(f"customizations is {_short(snake['customizations'])}; expected an object")
+    _integer("eliminatedOnTurn", snake.get("eliminatedOnTurn") or 0, 0, _MAX_TURN)
+    for name in ("eliminatedCause", "eliminatedBy"):
+        if not isinstance(snake.get(name) or "", str):
+            raise ValueError(f"{name} is {_short(snake[name])}; expected a text")
 
 
 def _points(name: str, points: Any) -> None:

@@ -278,7 +278,7 @@ def _board(request: Mapping[str, Any], seen: dict[str, dict[str, Any]]) -> Board
         "turn": request["turn"],
         "width": board["width"],
         "height": board["height"],
-        "food": board["food"],
+        "food": board.get("food") or [],
         "hazards": board.get("hazards") or [],
         "snakes": list(seen.values()),
     }

@@ -56,14 +56,19 @@ def is_dead(snake: dict[str, Any]) -> bool:
 
 def display_name(snake: dict[str, Any]) -> str:
     """Return the snake's name in a form that may be printed: without control characters, at most `MAX_NAME` characters."""
-    name = "".join(c for c in str(snake.get("name") or snake["id"]) if c.isprintable())
+    name = _printable(snake.get("name") or snake["id"])
     return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
+
+
+def _printable(text: Any) -> str:
+    """The text without control characters."""
+    return "".join(c for c in str(text) if c.isprintable())
 
 
 def look_in_words(snake: dict[str, Any]) -> str:
     """Return the names of the head and tail that the snake chose; "" if it chose none. Painters draw all snakes alike."""
     chosen = snake.get("customizations") or {}
-    names = {part: "".join(c for c in str(chosen.get(part) or "") if c.isprintable())[:MAX_NAME] for part in ("head", "tail")}
+    names = {part: _printable(chosen.get(part) or "")[:MAX_NAME] for part in ("head", "tail")}
     return ", ".join(f"{part} {name}" for part, name in names.items() if name not in ("", "default"))
 
 
@@ -72,7 +77,7 @@ def fate(board: Board, snake: dict[str, Any]) -> str:
     killers = [display_name(s) for s in board["snakes"] if s["id"] == snake.get("eliminatedBy") != snake["id"]]
     by = f" by {killers[0]}" if killers else ""
     when = f", turn {snake['eliminatedOnTurn']}" if snake.get("eliminatedOnTurn") else ""
-    return f"{snake['eliminatedCause'][:MAX_NAME]}{by}{when}"
+    return f"{_printable(snake['eliminatedCause'])[:MAX_NAME]}{by}{when}"
 
 
 def snake_colors(board: Board) -> list[Color]:

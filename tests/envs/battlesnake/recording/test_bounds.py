@@ -53,6 +53,12 @@ BROKEN = [
     changed("board", "snakes", REQUEST["board"]["snakes"] * 65),
     changed("board", "snakes", 0, "body", []),
     changed("board", "snakes", 0, "id", ["a"]),
+    changed("board", "snakes", 0, "health", None),
+    changed("board", "snakes", 0, "health", 10**30),
+    changed("board", "snakes", 0, "customizations", 7),
+    changed("board", "snakes", 0, "eliminatedCause", 5),
+    changed("board", "snakes", 0, "eliminatedBy", ["a"]),
+    changed("board", "snakes", 0, "eliminatedOnTurn", "soon"),
     changed("board", "snakes", ["a"]),
     changed("procsnake", {"eliminated": [{"id": "b"}]}),
     changed("procsnake", 7),
@@ -75,6 +81,29 @@ def test_a_board_that_no_game_has_is_one_line(tmp_path, capsys, request_):
         Recording.read(path)
     with pytest.raises(ProcsnakeError):
         read_position(json.dumps(request_))
+
+
+def test_a_snake_without_health_is_one_line(tmp_path, capsys):
+    request = copy.deepcopy(REQUEST)
+    del request["board"]["snakes"][0]["health"]
+    assert main(["replay", "show", str(written(tmp_path / "game.jsonl", request))]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_board_with_null_for_food_has_none(tmp_path, capsys):
+    path = written(tmp_path / "game.jsonl", changed("board", "food", None))
+    assert main(["replay", "show", str(path)]) == 0
+    assert Recording.read(path).board(3)["food"] == []
+
+
+def test_a_cause_of_death_is_printed_without_control_characters(tmp_path, capsys):
+    dead = {**REQUEST["board"]["snakes"][0], "id": "b", "name": "b", "eliminatedCause": "\x1b]0;title\x07"}
+    path = written(tmp_path / "game.jsonl", changed("procsnake", {"eliminated": [dead]}))
+    assert main(["replay", "show", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "]0;title" in shown
+    assert "\x1b]0" not in shown
+    assert "\x07" not in shown
 
 
 @pytest.mark.parametrize("decisions", [5, ["a"], {"a": 5}, {"a": {"move": ["up"]}}, {"a": {"move": "sideways"}}])
