@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -24,19 +25,29 @@ def write_film(path: str | os.PathLike[str], pictures: Iterator[np.ndarray], *, 
     """
     target = Path(path)
     check_format(target)
+    with writing_whole(target) as part:
+        if target.suffix.lower() == ".mp4":
+            write_mp4(part, pictures, fps=fps)
+        else:
+            first, *others = map(Image.fromarray, pictures)
+            first.save(part, save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
+    return target
+
+
+@contextmanager
+def writing_whole(target: Path) -> Iterator[Path]:
+    """The place where to write `target`, whose name has its suffix; it is moved there when all is written.
+
+    Raises `ConfigError` if it can't be written.
+    """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".film-") as folder:
             part = Path(folder) / target.name
-            if target.suffix.lower() == ".mp4":
-                write_mp4(part, pictures, fps=fps)
-            else:
-                first, *others = map(Image.fromarray, pictures)
-                first.save(part, save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
+            yield part
             os.replace(part, target)
     except OSError as error:
         raise ConfigError(f"{target} can't be written: {error.strerror or error}. Choose another place") from error
-    return target
 
 
 def check_format(path: str | os.PathLike[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from envs.battlesnake.recording import Recording
 from envs.battlesnake.render.rgb import paint
 from envs.battlesnake.render.svg import animated_svg
 from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.films import writing_whole
 from envs.common.mp4 import write_mp4
 
 DEFAULT_FPS = 8.0
@@ -35,8 +35,8 @@ def save_animation(
     """Write a recording, or the one at a path, as `.gif`, `.mp4` or `.svg`. Returns the target.
 
     `fps` is turns per second, `cell` the side of a cell in pixels; `panel` adds names, lengths and healths. The file appears
-    whole or not at all. Raises `UnknownNameError` for another suffix, `RecordingError` for a bad recording, and
-    `MissingDependencyError` for MP4 without imageio-ffmpeg.
+    whole or not at all. Raises `UnknownNameError` for another suffix, `RecordingError` for a bad recording, `ConfigError` if
+    the file can't be written, and `MissingDependencyError` for MP4 without imageio-ffmpeg.
     """
     target = Path(target)
     if target.suffix.lower() not in _WRITERS:
@@ -44,11 +44,8 @@ def save_animation(
     if not 0 < fps <= 60 or not 4 <= cell <= 256:
         raise ConfigError(f"fps is {fps} and cell {cell}; fps lies between 0 and 60, cell between 4 and 256")
     boards = (recording if isinstance(recording, Recording) else Recording.read(recording)).boards()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".animation-") as folder:
-        part = Path(folder) / target.name
+    with writing_whole(target) as part:
         _WRITERS[target.suffix.lower()](boards, part, fps, cell, panel)
-        os.replace(part, target)
     return target
 
 

@@ -70,3 +70,6 @@ def test_bad_wishes_are_refused(recording, tmp_path):
         save_animation(recording, tmp_path / "game.gf")
     with pytest.raises(ConfigError, match="fps is 0"):
         save_animation(recording, tmp_path / "game.gif", fps=0)
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="can't be written"):
+        save_animation(recording, tmp_path / "file" / "game.gif")
