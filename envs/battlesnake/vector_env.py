@@ -144,14 +144,15 @@ class BattlesnakeVectorEnv(BatchEnv):
 
     def _allocate_rows(self, num_snakes: int) -> BatchArrays:
         rows, pictures = self.num_envs, self._allocate_pictures()
-        self.action_mask = np.ones((rows, self.observation.num_actions), np.bool_)
+        mask = self.action_mask = np.ones((rows, self.observation.num_actions), np.bool_)
+        self._own_mask = mask if self._is_own_type else None
         return BatchArrays(
             moves=np.zeros((self.num_games, num_snakes), np.int8),
             ate=np.zeros((self.num_games, num_snakes), np.int16),
             pictures=pictures[0],
             final_pictures=pictures[1],
             scene=make_scene(self.state.arrays, self._num_threads),
-            mask=np.ones((rows, len(MOVE_NAMES)), np.bool_) if self._is_own_type else self.action_mask,
+            mask=np.ones((rows, len(MOVE_NAMES)), np.bool_) if self._is_own_type else mask,
             valid=self.valid,
             rewards=self.rewards,
             events=np.zeros((rows if self._reward_function else 0, len(EVENTS)), np.uint8),
@@ -241,9 +242,9 @@ class BattlesnakeVectorEnv(BatchEnv):
             rows = np.flatnonzero(self.valid)
             self.observations[:] = 0
             self.observations[rows] = self._observe(rows)
-        if self._is_own_type:
-            self.action_mask[:] = True
-            self.action_mask[rows] = self.observation.action_mask(self.state, *np.divmod(rows, self.rows_per_game))
+            if self._own_mask is not None:
+                self._own_mask[:] = True
+                self._own_mask[rows] = self.observation.action_mask(self.state, *np.divmod(rows, self.rows_per_game))
 
     def _moves_of(self, actions: np.ndarray) -> np.ndarray:
         """The moves that a user's own observation type makes of the actions, int64 (rows,)."""
