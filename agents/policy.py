@@ -57,8 +57,8 @@ class Policy(Agent):
     ) -> None:
         if backend not in _BACKENDS:
             raise UnknownNameError("backend", backend, _BACKENDS)
-        if threads < 1:
-            raise ConfigError(f"threads is {threads}; it must be at least 1")
+        if not isinstance(threads, int) or threads < 1:
+            raise ConfigError(f"threads is {threads!r}; it must be a whole number of at least 1")
         self.bundle, self.card = bundle, bundle.card
         self.name = _display_name(bundle)
         self.sample, self.seed = sample, seed
@@ -100,8 +100,7 @@ class Policy(Agent):
                 f" {observations.shape[1:]}: it was trained for boards of another size or another observation type"
             )
         logits, values = self._forward(observations)
-        if not np.isfinite(logits).all():
-            raise _not_finite(self.bundle)
+        _check_finite(self.bundle, logits, values)
         return logits, values
 
     def act_batch(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
@@ -238,7 +237,7 @@ def _ask_once(bundle: Bundle, session: Any, memory: dict[str, np.ndarray]) -> No
     seen = rng.integers(0, 256, (_ASKED, *card.observation_shape), np.uint8).astype(card.observation_dtype)
     seen[0] = 0
     try:
-        logits = session.run(["logits"], {"observations": seen, **memory})[0]
+        logits, values = session.run(["logits", "values"], {"observations": seen, **memory})
     except Exception as error:
         raise BundleError(f"{bundle.path}: policy.onnx can't be run as its card says: {error}") from error
     if np.shape(logits) != (_ASKED, card.action["num_actions"]) or logits.dtype.kind != "f":
@@ -246,15 +245,21 @@ def _ask_once(bundle: Bundle, session: Any, memory: dict[str, np.ndarray]) -> No
             f"{bundle.path}: policy.onnx answers {logits.dtype} {np.shape(logits)} for {_ASKED} observations; its card speaks "
             f"of {card.action['num_actions']} actions. Export the bundle anew"
         )
-    if not np.isfinite(logits).all():
-        raise _not_finite(bundle)
+    if np.shape(values) != (_ASKED,) or values.dtype.kind != "f":
+        raise BundleError(
+            f"{bundle.path}: policy.onnx answers values {values.dtype} {np.shape(values)} for {_ASKED} observations; each has "
+            "one value. Export the bundle anew"
+        )
+    _check_finite(bundle, logits, values)
 
 
-def _not_finite(bundle: Bundle) -> BundleError:
-    return BundleError(
-        f"{bundle.path}: the network answers with numbers that are none (NaN or infinite): its training diverged, or its "
-        "weights are damaged. Export an earlier checkpoint, or train with a lower learning rate"
-    )
+def _check_finite(bundle: Bundle, logits: np.ndarray, values: np.ndarray) -> None:
+    """A search takes the values for results of games, so they have to be numbers as well."""
+    if not (np.isfinite(logits).all() and np.isfinite(values).all()):
+        raise BundleError(
+            f"{bundle.path}: the network answers with numbers that are none (NaN or infinite): its training diverged, or its "
+            "weights are damaged. Export an earlier checkpoint, or train with a lower learning rate"
+        )
 
 
 def _session(bundle: Bundle, threads: int) -> Any:

@@ -75,7 +75,9 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     if suffix or name.endswith(".py"):
         from agents.heuristics.composition import with_rules
 
-        return with_rules(f"{stem}.py", make(base, **options)) if suffix else with_rules(name)
+        if suffix:
+            return with_rules(f"{stem}.py", make(base, **options))
+        return _construct(lambda: with_rules(name), name, options)
     path, plus, search = name.rpartition("+")
     if plus and search in SEARCHES:
         name, options = search, {"policy": _load_policy(path, {}), **options}

@@ -72,11 +72,10 @@ class Heuristics(Agent):
             return np.zeros((len(boards), 4))
         if hasattr(self.base, "move_probabilities") and len(boards):
             return np.log(np.maximum(self.base.move_probabilities(state, boards, slots)[0], _LEAST))
-        moves = self.base.act_batch(state, boards, slots)
-        for n, (board, slot) in enumerate(zip(boards, slots, strict=True)):
-            if not allowed[n][moves[n]]:
-                moves[n] = self.base.act_among(state.select(np.array([board])), int(slot), allowed[n]).move
-        return np.where(np.arange(4) == moves[:, None], 0.0, -SURE)
+        # `act_batch` would tell neither the base's probabilities nor its best among fewer moves.
+        rows = zip(boards, slots, allowed, strict=True)
+        given = [self.base.act_among(state.select(np.array([board])), int(slot), moves) for board, slot, moves in rows]
+        return np.array([_log_probabilities(decision) for decision in given]).reshape(len(given), 4)
 
     def _consult(self, me: Sight, allowed: np.ndarray) -> _Advice:
         """Ask all rules, in their order."""

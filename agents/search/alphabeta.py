@@ -35,7 +35,7 @@ from agents.search.paranoid import (
     share_table,
 )
 from agents.search.ranges import Range
-from agents.search.time_management import MAX_CPU_MS, MIN_CPU_MS, SearchLimits, WorkspacePool, check_range, cpu_due
+from agents.search.time_management import MAX_CPU_MS, MAX_NEAR, MIN_CPU_MS, SearchLimits, WorkspacePool, check_range, cpu_due
 from agents.search.transposition_table import NO_MOVE
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import State
@@ -101,8 +101,10 @@ class AlphaBeta(Agent):
         evaluation: LearnedEvaluation | str | os.PathLike[str] = DEFAULT_EVALUATION,
     ) -> None:
         check_range("nodes", nodes, 1, 1 << 40)
-        check_range("cpu_ms", cpu_ms, MIN_CPU_MS, MAX_CPU_MS)
+        check_range("cpu_ms", cpu_ms, MIN_CPU_MS, MAX_CPU_MS, whole=False)
         check_range("max_rivals", max_rivals, 0, MAX_RIVALS)
+        check_range("near", near, 0, MAX_NEAR)
+        check_range("margin_ms", margin_ms, 0, MAX_CPU_MS, whole=False)
         check_range("max_depth", max_depth, 1, MAX_DEPTH)
         check_range("table_bits", table_bits, 8, 24)
         check_range("threads", threads, 1, 16)

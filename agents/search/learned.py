@@ -22,7 +22,7 @@ from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, State
 from envs.common.bounded import parse_json, read_text
 from envs.common.command_line import write_whole
-from envs.common.errors import ProcsnakeError, UnknownNameError
+from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
 
 HAND_WRITTEN = "hand-written"
 """The name of the evaluation without a correction."""
@@ -168,12 +168,14 @@ def shipped_evaluations() -> list[str]:
 def chosen_evaluation(given: LearnedEvaluation | str | os.PathLike[str]) -> LearnedEvaluation | None:
     """Return the evaluation that is given, that comes with procsnake under this name, or that lies in the file at this path.
 
-    `HAND_WRITTEN` stands for None. Raises `LearnedEvaluationError` for a bad file.
+    `HAND_WRITTEN` stands for None. Raises `LearnedEvaluationError` for a bad file, and `ConfigError` for what is none of these.
     """
     if given == HAND_WRITTEN:
         return None
     if isinstance(given, LearnedEvaluation):
         return given
+    if not isinstance(given, str | os.PathLike):
+        raise ConfigError(f"evaluation is {given!r}; it must be a name or a file, such as {HAND_WRITTEN!r}")
     return _shipped(str(given)) if given in shipped_evaluations() else LearnedEvaluation.read(given)
 
 

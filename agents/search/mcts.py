@@ -17,7 +17,7 @@ from agents.search.players import choose_players
 from agents.search.ranges import Range
 from agents.search.regret import forget
 from agents.search.territory import Territory, new_territory, survey
-from agents.search.time_management import MAX_CPU_MS, MIN_CPU_MS, SearchLimits, WorkspacePool, check_range, cpu_due
+from agents.search.time_management import MAX_CPU_MS, MAX_NEAR, MIN_CPU_MS, SearchLimits, WorkspacePool, check_range, cpu_due
 from agents.search.tree import (
     MATCHING,
     MAX_PLAYERS,
@@ -128,9 +128,11 @@ class MCTS(Agent):
             raise UnknownNameError("root", root, ROOTS)
         self.root, self.sample, self.seed = root, sample, seed
         check_range("simulations", simulations, 1, 1 << 40)
-        check_range("cpu_ms", cpu_ms, MIN_CPU_MS, MAX_CPU_MS)
-        check_range("exploration", exploration, 0.0, 1e6)
+        check_range("cpu_ms", cpu_ms, MIN_CPU_MS, MAX_CPU_MS, whole=False)
+        check_range("exploration", exploration, 0.0, 1e6, whole=False)
         check_range("max_rivals", max_rivals, 0, MAX_PLAYERS - 1)
+        check_range("near", near, 0, MAX_NEAR)
+        check_range("margin_ms", margin_ms, 0, MAX_CPU_MS, whole=False)
         check_range("batch", batch, 1, 1024)
         check_range("max_nodes", max_nodes, 2, 1 << 24)
         self.policy = policy if policy is None or isinstance(policy, Policy) else Policy.load(policy)
@@ -159,7 +161,8 @@ class MCTS(Agent):
         return DEFAULT_SIMULATIONS if self.policy is None else DEFAULT_POLICY_SIMULATIONS
 
     def _new_workspace(self, state: State) -> MCTSWorkspace:
-        leaves = State(self.batch, width=state.width, height=state.height, num_snakes=state.num_snakes, settings=state.settings)
+        ring = state.arrays.body.shape[2]
+        leaves = State(self.batch, width=state.width, height=state.height, num_snakes=state.num_snakes, max_length=ring)
         tree = new_tree(state.num_snakes, self.max_nodes, self.batch)
         return MCTSWorkspace(tree, new_turns(state, MAX_TURNS), new_territory(state), leaves)
 
@@ -190,6 +193,7 @@ class MCTS(Agent):
     def _simulate_with_policy(self, policy: Policy, root: State, space: MCTSWorkspace, budget: SearchLimits) -> None:
         """The root first, then `batch` simulations at a time."""
         s, r, (t, u, f, leaves) = root.arrays, search_rules(root.rules), space
+        leaves.settings = root.settings  # The last search in this workspace may have played by other rules.
         show_root(s, leaves.arrays)
         self._consult(policy, space, np.zeros(1, np.int64), np.zeros(1, np.int64))
         while True:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Integral, Real
 from typing import Generic, TypeVar
 
 from envs.battlesnake.state import State
@@ -16,6 +17,8 @@ from envs.common.errors import ConfigError
 _CHUNK = 1000
 MOST_IDLE = 8
 MIN_CPU_MS, MAX_CPU_MS = 0.1, 3_600_000.0
+MAX_NEAR = 1000
+"""More moves than there are between any two cells."""
 T = TypeVar("T")
 
 
@@ -50,13 +53,14 @@ class SearchLimits:
 class WorkspacePool(Generic[T]):
     """Keeps workspaces for the next search on a board of the same shape. Searches that run at the same time have one each.
 
-    At most `most` unused ones are kept; beyond that, those that were used longest ago are dropped. The limit is needed because
-    strangers choose the shapes of boards, of which there are ten thousand.
+    The shape is that of the arrays, so it includes the length of the body rings. At most `most` unused workspaces are kept;
+    beyond that, those that were used longest ago are dropped. The limit is needed because strangers choose the shapes of
+    boards, of which there are millions.
     """
 
     def __init__(self, make: Callable[[State], T], *, most: int = MOST_IDLE) -> None:
         self._make, self._most = make, most
-        self._idle: list[tuple[tuple[int, int, int], T]] = []
+        self._idle: list[tuple[tuple[int, ...], T]] = []
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -65,7 +69,7 @@ class WorkspacePool(Generic[T]):
     @contextmanager
     def borrow(self, state: State) -> Iterator[T]:
         """Lend a workspace that nobody else uses. It still has what the last search left in it."""
-        shape = (state.width, state.height, state.num_snakes)
+        shape = (state.width, state.height, *state.arrays.body.shape[1:])
         with self._lock:
             place = next((n for n in reversed(range(len(self._idle))) if self._idle[n][0] == shape), None)
             space = None if place is None else self._idle.pop(place)[1]
@@ -82,7 +86,9 @@ def cpu_due(cpu_ms: float | None) -> float | None:
     return None if cpu_ms is None else time.thread_time() + cpu_ms / 1000
 
 
-def check_range(name: str, value: float | None, low: float, high: float) -> None:
-    """Raises `ConfigError` unless value is None or lies in low..high."""
-    if value is not None and not low <= value <= high:
-        raise ConfigError(f"{name} is {value!r}; it must be from {low} to {high}")
+def check_range(name: str, value: float | None, low: float, high: float, *, whole: bool = True) -> None:
+    """Raises `ConfigError` unless value is None or a number in low..high, with `whole` a whole one. It may be of any type."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real) or not low <= value <= high:
+        raise ConfigError(f"{name} is {value!r}; it must be a {'whole ' if whole else ''}number from {low} to {high}")

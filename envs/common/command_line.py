@@ -17,7 +17,8 @@ from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
+from envs.common.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -91,7 +92,10 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse arguments that are left over. Each command's parser does this itself, because only it knows its options."""
-        other = self.instead(args or ()) if self.instead else None
+        try:
+            other = self.instead(args or ()) if self.instead else None
+        except ProcsnakeError as error:
+            self.exit(USER_ERROR, f"{self.prog}: {printable(error)}\n")
         if other is not None:
             return other.parse_known_args(args, namespace)
         options, left = super().parse_known_args(args, namespace)

@@ -159,8 +159,9 @@ def test_a_network_whose_data_lie_in_another_file_is_refused(copied, tmp_path, m
         bundle.load(with_new_hashes(copied))
 
 
+@pytest.mark.parametrize("head", ["actor", "critic"])
 @pytest.mark.parametrize("backend", ["onnx", "torch"])
-def test_a_network_that_answers_no_numbers_does_not_play(tmp_path, backend):
+def test_a_network_that_answers_no_numbers_does_not_play(tmp_path, backend, head):
     import torch
 
     from agents.policy import Policy
@@ -169,7 +170,7 @@ def test_a_network_that_answers_no_numbers_does_not_play(tmp_path, backend):
     card = make_card(observation)
     network = make_network("snake-cnn", tuple(card["observation_shape"]), 3)
     with torch.no_grad():
-        network.heads.actor.weight[0, 0] = float("nan")
+        getattr(network.heads, head).weight[0, 0] = float("nan")
     path = bundle.export(tmp_path / "nan", network=network, card=card)
     with pytest.raises(BundleError, match="NaN"):
         Policy.load(path, backend).logits(np.zeros((1, *card["observation_shape"]), np.uint8))
@@ -206,6 +207,24 @@ def test_a_network_that_answers_otherwise_than_its_card_says_is_refused(copied):
     edit_card(copied, observation_shape=[5, 5, 12])
     with pytest.raises(BundleError, match=r"can't be run as its card says"):
         Policy.load(copied)
+
+
+def test_a_network_without_values_or_with_others_than_one_each_is_refused(copied):
+    from agents.policy import Policy
+
+    model = onnx.load(copied / "policy.onnx")
+    values = next(output for output in model.graph.output if output.name == "values")
+    model.graph.output.remove(values)
+    onnx.save(model, copied / "policy.onnx")
+    with pytest.raises(BundleError, match=r"can't be run as its card says.*values"):
+        Policy.load(with_new_hashes(copied))
+    model.graph.node.append(onnx.helper.make_node("Identity", ["logits"], ["other"]))
+    for node in model.graph.node:
+        node.output[:] = ["old" if name == "values" else "values" if name == "other" else name for name in node.output]
+    model.graph.output.append(onnx.helper.make_tensor_value_info("values", onnx.TensorProto.FLOAT, ["batch", 3]))
+    onnx.save(model, copied / "policy.onnx")
+    with pytest.raises(BundleError, match=r"values float32 \(2, 3\)"):
+        Policy.load(with_new_hashes(copied))
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "1" * 5000, '{"format": NaN}', "\x00"])

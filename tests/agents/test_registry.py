@@ -80,6 +80,35 @@ def test_options_in_a_name_are_checked_like_others():
         agents.make("flood?hungri=1")
 
 
+def test_rules_alone_take_no_options(tmp_path):
+    path = tmp_path / "my_rule.py"
+    path.write_text("def rule(me): return [0, 0, 0, 1]")
+    with pytest.raises(ConfigError, match=r"my_rule.py.*weight"):
+        agents.make(f"{path}?weight=5")
+    assert agents.make(f"{path}+flood?hungry=10").base.hungry == 10
+
+
+@pytest.mark.parametrize(
+    ("player", "told"),
+    [
+        ("alphabeta?nodes=20_000", "nodes is '20_000'; it must be a whole number from 1"),
+        ("alphabeta?nodes=true", "nodes is True"),
+        ("alphabeta?threads=1.5", "threads is 1.5; it must be a whole number from 1 to 16"),
+        ("alphabeta?max_depth=2.5", "max_depth is 2.5"),
+        ("alphabeta?near=far", "near is 'far'"),
+        ("alphabeta?near=-5", "near is -5"),
+        ("alphabeta?margin_ms=far", "margin_ms is 'far'; it must be a number from 0"),
+        ("alphabeta?evaluation=5", "evaluation is 5; it must be a name or a file"),
+        ("mcts?cpu_ms=far", "cpu_ms is 'far'; it must be a number from 0.1"),
+        ("mcts?simulations=1e3", "simulations is 1000.0"),
+        ("champion-duel?threads=two", "threads is 'two'"),
+    ],
+)
+def test_options_of_another_type_are_refused(player, told):
+    with pytest.raises(ConfigError, match=told):
+        agents.make(player)
+
+
 def test_the_options_of_a_name_are_those_that_make_takes(bundle_path):
     assert {"nodes", "cpu_ms", "near"} <= options_of("alphabeta?near=3")
     assert {"cpu_ms", "simulations"} <= options_of(f"{bundle_path}+mcts")

@@ -113,8 +113,15 @@ def test_a_wish_without_end_is_no_ban_and_no_fault():
 
 def test_a_batch_plays_as_one_at_a_time(tmp_path):
     policy = Policy.load(make_bundle(tmp_path / "bundle", EgocentricPlanes(rotate=True)))
-    for agent in (Heuristics(["room", "food"], policy), Heuristics(["head_to_head"], FloodFill()), agents.make("classics")):
-        state, boards, slots = played_boards(2)[2]
+    state, boards, slots = played_boards(2)[2]
+    for agent in (
+        Heuristics(["room", "food"], policy),
+        Heuristics(["head_to_head"], FloodFill()),
+        Heuristics([bans(UP)], agents.make("random")),
+        Heuristics([lambda me: [0, 2, 0, 2]], agents.make("mcts", simulations=100)),
+        Heuristics([lambda me: [0, 2, 0, 2]], agents.make("classics")),
+        agents.make("classics"),
+    ):
         one_by_one = [agent.act(state.select(np.array([b])), i).move for b, i in zip(boards, slots, strict=True)]
         np.testing.assert_array_equal(agent.act_batch(state, boards, slots), one_by_one)
 

@@ -81,13 +81,45 @@ def test_with_a_policy_a_simulation_is_worth_what_the_policy_says_of_its_end(bun
     assert decision.value == pytest.approx(np.clip(policy.act(end, 0).value, -1, 1), abs=1e-5)
 
 
+def test_there_is_room_for_the_bodies_of_any_board(bundle_path):
+    """A stranger's board of much food comes with longer body rings, which a kernel copies without looking at bounds."""
+    everywhere = [(x, y) for x in range(11) for y in range(11)]
+    usual, crowded = (board([(5, 5)], [(8, 8)], size=(11, 11), food=food) for food in ([(2, 2)], everywhere))
+    assert crowded.arrays.body.shape > usual.arrays.body.shape
+    agent = MCTS(Policy.load(bundle_path), simulations=20)
+    for state in (usual, crowded, usual):
+        with agent._idle.borrow(state) as space:
+            assert space.leaves.arrays.body.shape[1:] == state.arrays.body.shape[1:]
+    assert agent.act(crowded, 0).note["simulations"] == 20
+
+
+def test_a_policy_sees_the_rules_of_the_game_whatever_was_played_before(bundle_path):
+    policy, bodies = Policy.load(bundle_path), ([(0, 3), (1, 3), (2, 3)], [(9, 9), (9, 8), (9, 7)])
+    wrapped, standard = (board(*bodies, size=(11, 11), ruleset=ruleset) for ruleset in ("wrapped", "standard"))
+    agent, fresh = (MCTS(policy, simulations=100) for _ in range(2))
+    agent.act(wrapped, 0)
+    assert agent.act(standard, 0).probabilities.tolist() == fresh.act(standard, 0).probabilities.tolist()
+
+
 def test_a_policy_for_another_board_is_refused(bundle_path):
     state = board([(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)])
     with pytest.raises(ProcsnakeError, match="board"):
         make("mcts", policy=bundle_path, simulations=10).act(state, 0)
 
 
-@pytest.mark.parametrize("options", [{"simulations": 0}, {"batch": 0}, {"max_rivals": 3}, {"max_nodes": 1}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"simulations": 0},
+        {"batch": 0},
+        {"max_rivals": 3},
+        {"max_nodes": 1},
+        {"near": -5},
+        {"margin_ms": "far"},
+        {"exploration": "far"},
+    ],
+    ids=str,
+)
 def test_options_out_of_range_are_refused(options):
-    with pytest.raises(ConfigError, match=next(iter(options))):
+    with pytest.raises(ConfigError, match=f"{next(iter(options))} is"):
         MCTS(**options)

@@ -29,7 +29,8 @@ def test_a_workspace_is_used_again_by_its_shape_alone(pool):
         assert first is not second
     with pool.borrow(shape(7)) as again:
         assert again in (first, second)
-    for other in (shape(8), shape(7, 8), shape(7, snakes=3)):
+    longer = State(1, width=7, height=7, num_snakes=2, max_length=60)
+    for other in (longer, shape(8), shape(7, 8), shape(7, snakes=3)):
         with pool.borrow(other) as different:
             assert different not in (first, second)
 
