@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import signal
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
@@ -33,7 +32,7 @@ from agents.tuning.positions import is_quiet
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import ALIVE, State
-from envs.common.bounded import parse_json, read_text
+from envs.common.bounded import DAMAGED_ARRAYS, parse_json, read_text
 from envs.common.command_line import write_whole
 from envs.common.errors import ConfigError
 
@@ -41,7 +40,6 @@ SETTINGS = "self-play.json"
 GAMES_PER_BLOCK = 8
 _TABLE_BITS, _MAX_BYTES = 12, 1 << 20
 _COLUMNS = ("features", "hand", "search", "result", "turns_left", "game")
-
 
 PlayBlocks = Callable[["SelfPlay", Sequence[int]], Iterator[tuple[int, bytes]]]
 """A function that plays blocks, given their numbers, and yields the number and the file of each as it ends."""
@@ -281,7 +279,8 @@ def read_turns(folder: Path, games: int, *, after: int = 0) -> np.ndarray:
 
 def _read(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as block:
+        # NumPy leaves a path that it opened itself open if the archive is damaged.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as block:
             return {name: block[name] for name in names}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGED_ARRAYS as error:
         raise ConfigError(f"{path} can't be read ({error}); remove it, and its games are played again") from error

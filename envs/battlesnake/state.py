@@ -11,7 +11,6 @@ import json
 import os
 import tempfile
 import zipfile
-import zlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,22 +20,11 @@ import numpy as np
 from envs.battlesnake import rng
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules, Settings
-from envs.common.bounded import InPieces, parse_json
+from envs.common.bounded import DAMAGED_ARRAYS, InPieces, parse_json
 from envs.common.errors import ConfigError, InvalidStateError, ProcsnakeError
 
-# What reading a damaged archive raises, and what its contents do when they are none of ours.
-_UNREADABLE = (
-    OSError,
-    EOFError,
-    zipfile.BadZipFile,
-    zlib.error,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    MemoryError,
-    ProcsnakeError,
-)
+# What a damaged archive raises, and what its contents do when they are none of ours.
+_UNREADABLE = (*DAMAGED_ARRAYS, MemoryError, ProcsnakeError)
 
 _MAX_SAVED_BYTES, _MAX_ENTRIES = 1 << 28, 100
 

@@ -5,14 +5,29 @@ from __future__ import annotations
 import io
 import json
 import os
+import zipfile
 import zlib
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import yaml
 
 MAX_YAML_BYTES, MAX_YAML_VALUES = 256 << 10, 50_000
 PIECE_BYTES = 1 << 20
+DAMAGED_ARRAYS = (
+    OSError,
+    ValueError,
+    LookupError,
+    EOFError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+    TokenError,
+    TypeError,
+    AttributeError,
+)
+"""All that NumPy and zipfile raise for an `.npz` in which some byte was changed, or for a file that is one array."""
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:

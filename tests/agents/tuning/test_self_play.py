@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
+import zipfile
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from agents.search.features import OWN, SHARED
-from agents.tuning.self_play import GAMES_PER_BLOCK, SETTINGS, SelfPlay, collect, play_block, read_turns
+from agents.tuning.self_play import GAMES_PER_BLOCK, SETTINGS, SelfPlay, collect, play_block, read_games, read_turns
 from envs.common.errors import ConfigError
 
 SMALL = SelfPlay(nodes=20, width=7, height=7, max_turns=60, opening_turns=3)
@@ -108,11 +111,45 @@ def test_a_folder_of_other_games_is_refused(tmp_path):
         collect(SMALL, tmp_path, 1)
 
 
-def test_a_block_that_can_not_be_read_is_named(tmp_path):
-    collect(SMALL, tmp_path, 1)
-    (tmp_path / "block-000000.npz").write_bytes(b"PK")
-    with pytest.raises(ConfigError, match=r"block-000000\.npz can't be read .* remove it"):
-        collect(SMALL, tmp_path, 1)
+def _no_archive(content):
+    return b"PK"
+
+
+def _broken_members(content):
+    """An archive whose table of contents is right, but in which nothing can be inflated."""
+    broken = bytearray(content)
+    for member in zipfile.ZipFile(io.BytesIO(content)).infolist():
+        name, extra = struct.unpack_from("<HH", content, member.header_offset + 26)
+        broken[member.header_offset + 30 + name + extra] = 0xFF
+    return bytes(broken)
+
+
+def _unknown_compression(content):
+    """An archive whose members want a version of ZIP that doesn't exist."""
+    broken, place = bytearray(content), content.index(b"PK\1\2")
+    while place >= 0:
+        broken[place + 6] = 0xFF
+        place = content.find(b"PK\1\2", place + 1)
+    return bytes(broken)
+
+
+def _one_array(content):
+    whole = io.BytesIO()
+    np.save(whole, np.arange(8))
+    return whole.getvalue()
+
+
+@pytest.mark.parametrize("damage", [_no_archive, _broken_members, _unknown_compression, _one_array])
+def test_a_block_that_can_not_be_read_is_named(tmp_path, damage):
+    settings = replace(SMALL, nodes=5, max_turns=10)
+    collect(settings, tmp_path, 1)
+    path = tmp_path / "block-000000.npz"
+    path.write_bytes(damage(path.read_bytes()))
+    for read in (read_games, read_turns):
+        with pytest.raises(ConfigError, match=r"block-000000\.npz can't be read .* remove it"):
+            read(tmp_path, 1)
+    path.unlink()
+    assert len(collect(settings, tmp_path, 1).game) > 0
 
 
 @pytest.mark.long

@@ -186,3 +186,13 @@ def test_a_saved_state_that_unpacks_to_more_than_it_says_is_refused(tmp_path, ar
         return
     with pytest.raises(InvalidStateError, match=what):
         State.load(path)
+
+
+@pytest.mark.parametrize(("place", "bits", "what"), [(6, 0xFF, "zip file version"), (8, 1, "encrypted")])
+def test_a_saved_state_that_zipfile_knows_no_way_to_unpack_is_refused(tmp_path, place, bits, what):
+    path = saved(tmp_path / "state.npz")
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\1\2") + place] ^= bits
+    path.write_bytes(content)
+    with pytest.raises(InvalidStateError, match=what):
+        State.load(path)
