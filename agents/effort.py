@@ -13,6 +13,9 @@ from agents.registry import is_server, make, options_given, options_of
 from envs.common.command_line import at_least
 from envs.common.errors import ConfigError
 
+_LIMITS = {"nodes", "cpu_ms", "simulations"}
+"""The options by which an agent's name limits its effort."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
@@ -45,7 +48,7 @@ class Effort:
         if is_server(spec):
             return False
         _, own = options_given(spec)
-        return self.options.keys() <= options_of(spec) and not {"nodes", "cpu_ms"} & own.keys()
+        return self.options.keys() <= options_of(spec) and not _LIMITS & own.keys()
 
     def make(self, spec: str) -> Agent:
         """Make an agent, with this effort if the limit applies to it. Raises what `agents.make` raises."""

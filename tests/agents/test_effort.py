@@ -57,12 +57,21 @@ def test_a_search_spends_as_many_nodes_as_it_is_given():
         ("alphabeta?near=3", True),
         ("alphabeta?nodes=9", False),
         ("alphabeta?cpu_ms=9", False),
+        ("mcts", False),
         ("flood", False),
         ("http://127.0.0.1:8000/?nodes", False),
     ],
 )
 def test_it_reaches_whom_it_can_limit_and_who_brings_no_limit_along(spec, reached):
     assert Effort(nodes=70).reaches(spec) is reached
+
+
+@pytest.mark.parametrize(("spec", "reached"), [("mcts", True), ("mcts?near=3", True), ("mcts?simulations=9", False)])
+def test_simulations_in_the_name_are_a_limit_of_ones_own(spec, reached):
+    effort = Effort(cpu_ms=20.0)
+    assert effort.reaches(spec) is reached
+    assert effort.told([("a", spec)]) == ("" if reached else "a keeps its own effort, not 20 ms of processor time per move")
+    assert effort.make(spec).cpu_ms == (20.0 if reached else None)
 
 
 def test_a_limit_in_the_name_is_the_only_one():
