@@ -104,7 +104,7 @@ def _load(path: str) -> Bundle:
 
 def _options(bundle: Bundle, split: str, episodes: int) -> dict[str, Any]:
     """Those of the world that the policy is measured in."""
-    options = bundle.card.environment["options"]
+    options = bundle.card.environment.get("options", {})
     levels = chosen_levels(split, str(options.get("levels", "all")))
     return {**options, "num_games": min(episodes, GAMES_AT_ONCE), "levels": levels}
 

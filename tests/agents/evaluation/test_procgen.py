@@ -218,6 +218,16 @@ def test_the_report_needs_nothing_else_and_shows_curve_references_and_films(
         assert text in page
 
 
+def test_a_world_without_options_has_its_defaults(to_the_right: Path, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    card = json.loads((to_the_right / "card.json").read_text())
+    kept = {name: card[name] for name in ("observation", "observation_shape", "action", "network")}
+    network = networks.build("impala", (64, 64, 3), 15, **SMALL)
+    path = bundle.export(tmp_path / "bundle", network=network, card={**kept, "environment": {"name": "procgen/starpilot"}})
+    policy, _ = evaluate([str(path)], levels="all", episodes=1)
+    assert (policy.score.levels, policy.options) == ("all", {"num_games": 1, "levels": "all"})
+
+
 def test_q_values_are_not_drawn_from(to_the_right: Path) -> None:
     drawn = evaluate([str(to_the_right)], levels="train", episodes=1)[0].episodes[0].actions
     card = json.loads((to_the_right / "card.json").read_text())
