@@ -125,9 +125,9 @@ def _write_book(options: argparse.Namespace) -> int:
     from agents.sprt.openings import openings, write_book
 
     test = _asked_for(options)
-    found = list(openings(test, max(1, (options.games or _BOOK_GAMES) // test.seats)))
-    write_book(Path(options.write_book), test, found)
-    print(f"written: {options.write_book}, {len(found)} openings", file=sys.stderr)
+    blocks = max(1, (options.games or _BOOK_GAMES) // test.seats)
+    written = write_book(Path(options.write_book), test, openings(test, blocks))
+    print(f"written: {options.write_book}, {written} openings", file=sys.stderr)
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -93,21 +93,38 @@ def _is_lost_for_someone(state: State) -> bool:
     return any(search.act(state.copy(), slot).note["score"] < -SURE for slot in range(state.num_snakes))
 
 
-def write_book(path: Path, test: Sprt, openings: Sequence[Opening]) -> None:
-    """Write a book: a line of JSON that says for which games it is, then one line per opening."""
-    head = {"procsnake_book": _VERSION, **asdict(_Board.of(test))}
-    lines = [head, *({"seed": one.seed, "moves": list(one.moves)} for one in openings)]
-    write_whole(path, "".join(json.dumps(line) + "\n" for line in lines))
+def write_book(path: Path, test: Sprt, openings: Iterable[Opening]) -> int:
+    """Write a book: a line of JSON that says for which games it is, then one line per opening. Returns the number of openings.
+
+    Raises `BookError` at the first opening with which the book would be larger than `read_book` takes.
+    """
+    lines = [json.dumps({"procsnake_book": _VERSION, **asdict(_Board.of(test))}) + "\n"]
+    size, number = len(lines[0]), 0
+    for number, one in enumerate(openings, 1):
+        lines.append(json.dumps({"seed": one.seed, "moves": list(one.moves)}) + "\n")
+        size += len(lines[-1])
+        if number > _MAX_OPENINGS or size > _MAX_BYTES:
+            raise BookError(
+                f"{path} isn't written: a book has at most {_MAX_OPENINGS} openings and {_MAX_BYTES} bytes, and there are more."
+                f" Ask for at most --games {(number - 1) * test.seats}, or for fewer --opening-turns"
+            )
+    write_whole(path, "".join(lines))
+    return number
 
 
 def read_book(path: Path, test: Sprt) -> tuple[Opening, ...]:
-    """Return the openings in a book. Raises `BookError` for a file that is no book, and for a book of other games."""
+    """Return the openings in a book.
+
+    Raises `BookError` for a file that is no book, for one that is too large, and for a book of other games.
+    """
     try:
         head, *lines = map(parse_json, read_text(path, _MAX_BYTES).splitlines())
         if head["procsnake_book"] != _VERSION:
             raise BookError(f"{path} has version {head['procsnake_book']!r}, this procsnake reads {_VERSION}")
+        if len(lines) > _MAX_OPENINGS:
+            raise BookError(f"{path} has {len(lines)} openings, and {_MAX_OPENINGS} are the most. Make two books of it")
         board = _Board(*(head[name] for name in ("seats", "width", "height", "settings")))
-        openings = tuple(_opening(line) for line in lines[:_MAX_OPENINGS])
+        openings = tuple(_opening(line) for line in lines)
     except OSError as error:
         raise BookError(f"{path} can't be read: {error.strerror or error}") from error
     except (ValueError, LookupError, TypeError, AttributeError, ConfigError) as error:

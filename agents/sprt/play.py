@@ -162,15 +162,15 @@ def play_sprt(
 
     `concurrency` is the number of games at the same time, and `per_server` the number of those with snakes behind one host and
     port. `workers` says where games are played (`agents.tournament.workers`), which changes only the time that the test takes.
-    A snake behind a URL that fails repeats its last move, as in tournaments. Raises what `agents.make` raises, and
-    `SnakeUnreachableError`.
+    A snake behind a URL that fails repeats its last move, as in tournaments. If no games are left to play, the players needn't
+    exist any more. Raises what `agents.make` raises, and `SnakeUnreachableError`.
     """
     store.begin(test)
     in_book = len(test.book) if test.book else math.inf
     progress = SprtProgress(
         test, store.games(), most_blocks=min(in_book, math.inf if max_games is None else max_games // test.seats)
     )
-    if progress.verdict is not None:
+    if progress.verdict is not None or next(_unfinished(progress), None) is None:
         return progress
     check_urls(test)
 
@@ -188,14 +188,18 @@ def play_sprt(
     return progress
 
 
-def _fixtures(test: Sprt, progress: SprtProgress) -> Iterator[Fixture]:
+def _unfinished(progress: SprtProgress) -> Iterator[tuple[int, list[int]]]:
+    """The blocks that haven't been played to the end, each with the rotations that it lacks."""
     for block in takewhile(lambda block: block < progress.most_blocks, count()):
-        missing = [rotation for rotation in range(test.seats) if not progress.has(block, rotation)]
-        start = opening(test, block) if missing else None
+        if missing := [rotation for rotation in range(progress.test.seats) if not progress.has(block, rotation)]:
+            yield block, missing
+
+
+def _fixtures(test: Sprt, progress: SprtProgress) -> Iterator[Fixture]:
+    for block, missing in _unfinished(progress):
+        start = opening(test, block)
         for rotation in missing:
-            assert start is not None
-            moves = start.as_array(test.seats)
-            yield Fixture(block, rotation, start.seed, test.group(rotation), moves)
+            yield Fixture(block, rotation, start.seed, test.group(rotation), start.as_array(test.seats))
 
 
 class Pace:

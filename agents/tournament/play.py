@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import chain, count
 from urllib.parse import urlsplit
@@ -29,13 +29,14 @@ def play_tournament(
 ) -> list[Game]:
     """Play the games that haven't been played yet. Returns all games in the order of the schedule.
 
+    If none are left to play, the players needn't exist any more.
+
     `concurrency` is the number of games at the same time, `per_server` the number of those with snakes behind one host and
     port. `workers` says where games are played (`agents.tournament.workers`). A snake behind a URL that hangs, closes or
     answers nonsense loses only its own game by it. One that doesn't answer at the very beginning raises
     `SnakeUnreachableError`. A local agent that raises ends the tournament; finished games are kept.
     """
     store.begin(tournament)
-    check_urls(tournament)
     games = store.games()
 
     def keep(game: Game) -> None:
@@ -44,19 +45,29 @@ def play_tournament(
         if on_game:
             on_game(games)
 
-    with workers(tournament, concurrency) as places:
-        for round_ in count() if tournament.form == "bracket" else range(tournament.rounds):
-            schedule = games_of_round(tournament, round_, [game for game in games if game.round < round_])
-            if not schedule:
-                break
-            finished = {game.number for game in games if game.round == round_}
-            pending = [
-                Fixture(round_, number, tournament.game_seed(round_, number), group)
-                for number, group in enumerate(schedule)
-                if number not in finished
-            ]
-            play_side_by_side(tournament, pending, keep, places, per_server=per_server)
+    rounds = _pending(tournament, games)
+    if first := next(rounds, None):
+        check_urls(tournament)
+        with workers(tournament, concurrency) as places:
+            for pending in chain([first], rounds):
+                play_side_by_side(tournament, pending, keep, places, per_server=per_server)
     return sorted(games, key=lambda game: (game.round, game.number))
+
+
+def _pending(tournament: Tournament, games: Sequence[Game]) -> Iterator[list[Fixture]]:
+    """Yield the games that each unfinished round lacks. `games` has to have those of all earlier rounds by the time."""
+    for round_ in count() if tournament.form == "bracket" else range(tournament.rounds):
+        schedule = games_of_round(tournament, round_, [game for game in games if game.round < round_])
+        if not schedule:
+            return
+        finished = {game.number for game in games if game.round == round_}
+        pending = [
+            Fixture(round_, number, tournament.game_seed(round_, number), group)
+            for number, group in enumerate(schedule)
+            if number not in finished
+        ]
+        if pending:
+            yield pending
 
 
 def play_side_by_side(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import repeat
 
 import numpy as np
 import pytest
@@ -94,6 +96,27 @@ def test_a_book_that_leads_nowhere_is_refused(tmp_path, line, told):
     write_book(path, test, [])
     path.write_text(path.read_text() + line)
     with pytest.raises(BookError, match=told):
+        read_book(path, test)
+
+
+@pytest.mark.parametrize(
+    ("one", "fit"), [(Opening(1, ()), 10_000), (Opening(1 << 62, ("udlr",) * 40), (1 << 20) // 450)], ids=["many", "long"]
+)
+def test_no_book_is_written_that_could_not_be_read(tmp_path, one, fit):
+    test, path = small("flood", "greedy", seats=4), tmp_path / "book.jsonl"
+    with pytest.raises(BookError, match=r"Ask for at most --games \d+, or for fewer --opening-turns") as refused:
+        write_book(path, test, repeat(one))
+    assert not path.exists()
+    most = int(re.search(r"--games (\d+)", str(refused.value))[1])
+    assert write_book(path, test, [one] * (most // 4)) == most // 4 >= fit
+    assert path.stat().st_size <= 1 << 20
+
+
+def test_a_book_of_too_many_openings_is_refused_and_not_cut(tmp_path):
+    test, path = small("flood", "greedy"), tmp_path / "book.jsonl"
+    write_book(path, test, [])
+    path.write_text(path.read_text() + '{"seed": 1, "moves": []}\n' * 10_001)
+    with pytest.raises(BookError, match="10001 openings, and 10000 are the most"):
         read_book(path, test)
 
 

@@ -29,6 +29,7 @@ from envs.common.errors import ConfigError
 from tests.agents.sprt.made import num_played, play, small
 from tests.agents.tournament.made import game
 from tests.agents.tournament.made import small as small_tournament
+from tests.serve.snakes import good_snake, served
 
 
 def answer(progress):
@@ -170,6 +171,18 @@ def test_a_test_ends_with_its_book(tmp_path):
     progress = play(small("flood", "twin=flood", book=book), tmp_path / "t.db")
     assert (progress.blocks, progress.verdict) == (3, None)
     assert [one.seed for one in progress.games[::2]] == [one.seed for one in book]
+
+
+@pytest.mark.parametrize("ends_with", ["book", "games"])
+def test_what_is_used_up_is_shown_without_its_players(tmp_path, monkeypatch, ends_with):
+    book = tuple(opening(small("flood", "greedy"), block) for block in range(2))
+    options = {"max_games": 5} if ends_with == "games" else {}
+    with served(good_snake) as url:
+        test = small(f"gone={url}", "flood", max_turns=4, timeout_ms=2000, book=book if ends_with == "book" else ())
+        progress = play(test, tmp_path / "t.db", **options)
+    assert (progress.blocks, progress.verdict) == (2, None)
+    monkeypatch.setattr("agents.effort.make", lambda *_, **__: pytest.fail("nobody has to play any more"))
+    assert answer(play(test, tmp_path / "t.db", **options)) == answer(progress)
 
 
 def test_effort_reaches_the_agents_that_know_it(tmp_path, monkeypatch):

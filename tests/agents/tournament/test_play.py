@@ -184,6 +184,15 @@ def test_a_url_that_does_not_answer_is_said_before_the_first_game(tmp_path):
         play(small("flood", "gone=http://127.0.0.1:9"), tmp_path / "t.db")
 
 
+@pytest.mark.parametrize("form", ["round-robin", "bracket"])
+def test_what_is_finished_is_shown_without_its_players(tmp_path, monkeypatch, form):
+    with served(good_snake) as url:
+        tournament = small(f"gone={url}", "flood", form=form, games=1, max_turns=4, timeout_ms=2000)
+        games = play(tournament, tmp_path / "t.db")
+    monkeypatch.setattr("agents.effort.make", lambda *_, **__: pytest.fail("nobody has to play any more"))
+    assert same(play(tournament, tmp_path / "t.db"), games)
+
+
 class Faulty(Agent):
     name = "faulty"
 
