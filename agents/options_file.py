@@ -48,6 +48,8 @@ class OptionsFile:
             found = cls(**data)
             if not isinstance(found.options, dict) or not all(isinstance(name, str) for name in found.options):
                 raise ValueError("its options are no names with values")
+            if not isinstance(found.tuning, dict):
+                raise ValueError(f"its tuning is {found.tuning!r:.50}, not names with values")
         except OSError as error:
             raise OptionsFileError(f"{path} can't be read: {error.strerror or error}") from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:

@@ -60,6 +60,11 @@ examples:
 parameters of {search}, their values in {player}, and by how much a tuning moves them:
 {table}
 """
+_SAME_IN_THE_TEST = (
+    *("nodes", "time", "snakes", "width", "height", "ruleset", "map", "food_spawn_chance", "minimum_food"),
+    *("hazard_damage_per_turn", "shrink_every_n_turns", "opening_turns", "max_turns", "elo0", "elo1"),
+)
+"""The options that `sprt` and `tune --accept` take as well. The seed isn't among them: a test needn't have the same starts."""
 
 
 def parser(player: str, prog: str) -> Parser:
@@ -188,11 +193,19 @@ def _write(options: argparse.Namespace, values: dict[str, Any], tuning: dict[str
 def _tell(options: argparse.Namespace, out: Path, parameters: Sequence[Parameter], values: dict[str, Any]) -> None:
     for one in parameters:
         print(f"  {one.name}  {one.plain(one.start):g} → {values[one.name]:g}")
-    effort = [f"--nodes={options.nodes}"] if options.nodes else [f"--time={options.time:g}"] if options.time else []
-    test = shell_command("sprt", f"tuned={_with_file(options.player, out)}", f"before={options.player}", *effort)
-    accept = shell_command("tune", options.player, "--accept", out, *effort)
+    games = _same_games(options)
+    test = shell_command("sprt", f"tuned={_with_file(options.player, out)}", f"before={options.player}", *games)
+    accept = shell_command("tune", options.player, "--accept", out, *games)
     print(f"written: {out}, not accepted until a sequential test has found it better: {test}")
     print(f"or, with the verdict in the file: {accept}")
+
+
+def _same_games(options: argparse.Namespace) -> list[str]:
+    """The options with which a test plays the games that were tuned, without those that have their default."""
+    defaults = argparse.ArgumentParser()
+    _add_options(defaults)
+    asked = {name: getattr(options, name) for name in _SAME_IN_THE_TEST}
+    return [f"--{name.replace('_', '-')}={value}" for name, value in asked.items() if value != defaults.get_default(name)]
 
 
 def _with_file(player: str, path: Path) -> str:
@@ -206,6 +219,9 @@ def _accept(options: argparse.Namespace) -> int:
     tuned = OptionsFile.read(path)
     if tuned.agent != search_of(options.player):
         raise ConfigError(f"{path} has options of {tuned.agent!r}, not of {options.player!r}")
+    snakes = tuned.tuning.get("snakes", options.snakes)
+    if snakes != options.snakes:
+        raise ConfigError(f"{path} was tuned by games of {snakes} snakes, not of {options.snakes}. Add --snakes {snakes}")
     store_path = options.store or kept_at(f"{path.stem}-test.db")
     make_place_for(store_path)
     jobs = options.jobs or usable_cores()

@@ -61,7 +61,9 @@ def _tell(options: argparse.Namespace, found: Learned, out: Path) -> None:
     losses = f"loss {found.loss_before:.5f} → {found.loss:.5f}, at least {found.least_loss:.5f}"
     print(f"{found.games} games, {found.positions} positions, K {found.scale:.0f}, {losses}")
     learned = f"learned={with_values(options.player, {'evaluation': str(out)})}"
-    test = shell_command("sprt", learned, f"before={options.player}", "--nodes=2000", "--elo1=15")
+    sides = {"width": options.width, "height": options.height}
+    board = [f"--{side}={length}" for side, length in sides.items() if length != getattr(SelfPlay, side)]
+    test = shell_command("sprt", learned, f"before={options.player}", "--nodes=2000", "--elo1=15", *board)
     print(f"written: {out}, not accepted until a sequential test has found it better: {test}")
 
 

@@ -150,9 +150,11 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flat(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values by name from which `nested` made these options."""
+    """Return the values by name from which `nested` made these options. Raises as `weights_of` does."""
     plain = {name: value for name, value in options.items() if name not in _GROUPS}
-    weights = {f"{group}.{name}": value for group in _GROUPS for name, value in options.get(group, {}).items()}
+    for group in _GROUPS:
+        weights_of(options.get(group))
+    weights = {f"{group}.{name}": value for group in _GROUPS for name, value in (options.get(group) or {}).items()}
     return {**plain, **weights}
 
 

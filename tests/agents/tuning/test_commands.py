@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
 import agents
 from agents.options_file import OptionsFile
+from agents.sprt.settings import Sprt
+from agents.tournament.store import Store
+from agents.tuning.settings import Tuning
 from procsnake import main
 from tests.agents.tuning.made import START, play, small
 
@@ -37,20 +41,45 @@ def test_it_writes_options_that_are_not_accepted_and_says_how_to_test_them(folde
     assert found["parameters"]["weights.length"]["value"] == tuned.options["weights"]["length"]
 
 
-def test_the_command_that_it_prints_is_a_test_of_the_two(capsys):
-    assert main(TUNE) == 0
-    capsys.readouterr()
-    words = [
-        "sprt",
-        "tuned=alphabeta?options=outputs/tuned-alphabeta.yaml",
-        f"before={START}",
-        *SMALL,
-        "--games",
-        "4",
-        "--json",
-    ]
-    assert main(words) == 0
-    assert json.loads(capsys.readouterr().out)["games"] == 4
+def printed(told, command):
+    """The words of a command that was printed, from its name on."""
+    (line,) = [line for line in told.splitlines() if f" {command} " in line]
+    words = shlex.split(line)
+    return words[words.index(command) :]
+
+
+OTHER_GAMES = ["--snakes", "4", "--ruleset", "wrapped", "--map", "empty", "--minimum-food", "3", "--opening-turns", "2"]
+
+
+@pytest.mark.parametrize("asked", [[], [*OTHER_GAMES, "--hazard-damage-per-turn", "-5", "--elo1", "20"]], ids=["duels", "four"])
+def test_the_commands_that_it_prints_are_tests_of_the_two_in_the_games_that_were_tuned(folder, capsys, asked):
+    tune = ["tune", START, "--parameters", "weights.length:40", "--pairs", "2", "--batch", "2", *SMALL, "--seed", "5", *asked]
+    assert main(tune) == 0
+    told = capsys.readouterr().out
+    with Store("outputs/tune-alphabeta.db", Tuning) as store:
+        tuned = store.load()
+    for command, kept in (("sprt", "sprt.db"), ("tune", "tuned-alphabeta-test.db")):
+        assert main([*printed(told, command), "--games", "4", "--jobs", "1", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert ([one["name"] for one in found["players"]], found["games"]) == (["tuned", "before"], 4)
+        assert found["elo1"] == (20 if asked else 10)
+        with Store(folder / "outputs" / kept, Sprt) as store:
+            test = store.load()
+        for name in ("seats", "nodes", "cpu_ms", "width", "height", "settings", "opening_turns", "max_turns"):
+            assert getattr(test, name) == getattr(tuned, name), name
+    assert OptionsFile.read("outputs/tuned-alphabeta.yaml").test["snakes"] == tuned.seats
+
+
+def test_what_was_tuned_among_four_is_not_tested_in_duels(folder, capsys):
+    path = folder / "tuned.yaml"
+    OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta", tuning={"snakes": 4}).write(path)
+    assert main(["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--games", "4"]) == 2
+    assert "tuned.yaml was tuned by games of 4 snakes, not of 2. Add --snakes 4" in capsys.readouterr().err
+    assert OptionsFile.read(path).test is None
+    assert [one.name for one in folder.iterdir()] == ["tuned.yaml"]
+    path.write_text(path.read_text().replace("tuning:\n  snakes: 4", "tuning: 4"))
+    assert main(["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--games", "4"]) == 2
+    assert "its tuning is 4" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("before", "verdict"), [("alphabeta?weights.cell=0&weights.length=0", "H1"), ("alphabeta", "H0")])
@@ -113,6 +142,25 @@ def test_help_lists_the_parameters_with_their_ranges(capsys):
 def test_what_cannot_be_done_is_told_in_a_line(words, told, capsys):
     assert main(["tune", *words]) == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("player", "told"),
+    [
+        ("alphabeta?weights=3", "weights are 3; they must be given by name"),
+        ("alphabeta?near=99", "near starts at 99"),
+        ("alphabeta?near=far", "near is 'far'"),
+        ("alphabeta?options=nowhere.yaml", "nowhere.yaml can't be read"),
+    ],
+)
+def test_a_player_without_parameters_to_tell_of_is_told_in_a_line(player, told, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(["tune", player, "--help"])
+    assert exit_.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("procsnake tune: ")
+    assert told in said
+    assert said.count("\n") == 1
 
 
 def test_an_option_of_the_other_tuning_is_unknown(capsys):

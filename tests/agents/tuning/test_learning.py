@@ -142,7 +142,7 @@ def test_the_command_writes_an_evaluation_that_a_search_takes(tmp_path, monkeypa
     assert main(["tune", "alphabeta", "--learn", "outputs/learned.json", *SMALL]) == 0
     told = capsys.readouterr().out
     player = "learned=alphabeta?evaluation=outputs%2Flearned.json"
-    assert f" sprt '{player}' before=alphabeta --nodes=2000 --elo1=15" in told
+    assert f" sprt '{player}' before=alphabeta --nodes=2000 --elo1=15 --width=7 --height=7\n" in told
     learned = LearnedEvaluation.read("outputs/learned.json")
     assert (learned.width, learned.height) == (7, 7)
     # A game that ends at once has no position.

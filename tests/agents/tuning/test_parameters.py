@@ -87,6 +87,12 @@ def test_a_start_outside_the_range_is_refused():
         parameters_of("alphabeat")
 
 
+@pytest.mark.parametrize("group", ["weights", "crowd_weights"])
+def test_weights_without_names_are_refused(group):
+    with pytest.raises(ConfigError, match="weights are 3; they must be given by name"):
+        parameters_of(f"alphabeta?{group}=3")
+
+
 def test_searches_are_known_with_policies_and_options():
     assert search_of("runs/first+mcts?near=3") == "mcts"
     assert search_of("alphabeta") == "alphabeta"
