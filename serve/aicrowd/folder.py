@@ -29,12 +29,28 @@ Files = dict[str, bytes]
 
 
 def read_manifest(target: Path) -> dict[str, Any]:
-    """Return what the exporter wrote about itself: `files` (path → SHA-256) and `description`; empty without a manifest."""
-    try:
-        found = parse_json(read_text(target / MANIFEST, MAX_JSON_BYTES))
-    except (OSError, ValueError):
+    """Return what the exporter wrote about itself: `files` (path → SHA-256) and `description`; empty without a manifest.
+
+    The folder may be a stranger's, so `files` leaves out what no exporter wrote, such as paths out of the folder.
+    """
+    found = read_json(target / MANIFEST)
+    files = found.get("files")
+    if not isinstance(files, dict):
         return {}
-    return found if isinstance(found, dict) and isinstance(found.get("files"), dict) else {}
+    known = {name: wrote for name, wrote in files.items() if wrote and isinstance(wrote, str) and _is_inside(target, name)}
+    return {**found, "files": known}
+
+
+def _is_inside(target: Path, name: str) -> bool:
+    """Whether a path is that of something in the folder, also if folders within are links."""
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts:
+        return False
+    try:
+        parent = Path(os.path.realpath((target / path).parent))
+    except ValueError:  # No file system has a name with a NUL or half of a surrogate pair.
+        return False
+    return parent.is_relative_to(os.path.realpath(target))
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -161,6 +177,7 @@ def _hash_of(path: Path) -> str | None:
     if not os.path.lexists(path):
         return None
     try:
-        return _hash(path.read_bytes())
+        # A device could be read for ever.
+        return _hash(path.read_bytes()) if path.is_file() else ""
     except OSError:
         return ""

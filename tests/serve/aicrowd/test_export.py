@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import io
 import json
 import os
@@ -226,6 +227,46 @@ def test_an_export_of_before_there_was_a_manifest_is_not_overwritten(tmp_path):
     (target / "train.py").write_text("older = 1\n")
     with pytest.raises(ConfigError, match=r"aren't as the exporter wrote them.*train\.py.*mv "):
         again(target)
+
+
+@pytest.mark.parametrize("name", ["../elsewhere/{0}", "{1}/elsewhere/{0}", "link/{0}", "models/../../elsewhere/{0}"])
+def test_a_manifest_of_a_stranger_removes_nothing_outside_the_folder(tmp_path, name):
+    target, precious = tmp_path / "entry", tmp_path / "elsewhere" / "precious.txt"
+    again(target)
+    precious.parent.mkdir()
+    precious.write_text("mine")
+    (target / "link").symlink_to(precious.parent)
+    claim(target, {name.format(precious.name, tmp_path): hashlib.sha256(b"mine").hexdigest()})
+    again(target)
+    assert precious.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{"gone.py": None}, {"models": ""}, {"": ""}, {".": ""}, {"a\0b/c": "1"}, {"\ud800/c": "1"}, {"/dev/zero": "1"}],
+)
+def test_what_no_exporter_can_have_written_is_not_taken_from_a_manifest(tmp_path, files):
+    target = tmp_path / "entry"
+    again(target)
+    before = tree(target)
+    claim(target, files)
+    assert again(target).told == []
+    assert tree(target) == before
+
+
+def test_a_device_in_the_folder_is_the_users_and_is_not_read(tmp_path):
+    target = tmp_path / "entry"
+    again(target)
+    (target / "zero").symlink_to("/dev/zero")
+    claim(target, {"zero": "1"})
+    assert again(target).told == ["zero is as you left it."]
+
+
+def claim(target, files):
+    """Have the manifest say that the exporter wrote these files, too."""
+    path = target / ".procsnake-export.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "files": {**manifest["files"], **files}}))
 
 
 @pytest.mark.parametrize("content", ["[]", "{", "null", ""])
