@@ -127,9 +127,11 @@ class _WebSocket(_WriteDeadline, WSProtocol):
 
 
 class _Head:
-    """A request's headers while they arrive: bytes so far, those of the piece in which they began left out."""
+    """A request's headers, or the trailers behind its chunks, while they arrive: bytes so far, those of the piece in which they
+    began left out."""
 
-    size = 0
+    def __init__(self, *, is_trailer: bool = False) -> None:
+        self.size, self.is_trailer = 0, is_trailer
 
 
 class _Protocol(_WriteDeadline, HttpToolsProtocol):
@@ -177,13 +179,18 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
         if head is not None and head is self._head:
             head.size += len(data)
             if head.size > MAX_HEAD_BYTES:
-                self._refuse(431, "the request's headers are too large")
+                self._refuse(431, "the request's headers or trailers are too large")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._head = _Head()
         if self._deadline is None:
             self._begin_reading()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # uvicorn would add a trailer to the headers, and keep it while the request is answered.
+        if self._head is not None and not self._head.is_trailer:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._head = None
@@ -192,7 +199,16 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
         if len(self.pipeline) > MAX_PIPELINED:
             self.transport.abort()
 
+    def on_chunk_header(self) -> None:
+        """Expect trailers: the last chunk has no body, and nothing else tells that it is the last."""
+        self._head = _Head(is_trailer=True)
+
+    def on_body(self, body: bytes) -> None:
+        self._head = None
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
+        self._head = None
         super().on_message_complete()
         self._end_reading()
         self._connections.answering(self)

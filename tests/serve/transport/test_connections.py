@@ -197,19 +197,46 @@ def test_what_is_no_http_gets_400_and_is_logged_once(kind, snake, caplog):
     assert ask(snake)[0] == 200
 
 
-def test_endless_headers_and_bodies_are_refused(snake):
-    with connected(snake, HEAD) as client:
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+LINE = b"X: " + b"x" * 4096 + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [(HEAD, LINE), (CHUNKED + b"0\r\n", LINE), (CHUNKED + b"2\r\n{}\r\n0\r\nX: ", b"x" * 4096)],
+    ids=["headers", "trailers", "a trailer"],
+)
+def test_endless_headers_and_trailers_are_refused(snake, begin, piece):
+    with connected(snake, begin) as client:
         with suppress(OSError):
-            for number in range(200):
-                client.sendall(b"X-%d: " % number + b"x" * 4096 + b"\r\n")
+            for _ in range(200):
+                client.sendall(piece)
         assert b" 431 " in everything(client)[:20]
-    with connected(snake, HEAD + b"Transfer-Encoding: chunked\r\n\r\n") as client:
+
+
+def test_endless_bodies_are_refused(snake):
+    with connected(snake, CHUNKED) as client:
         sent = 0
         with suppress(OSError):
             while sent < 100 << 20:
                 client.sendall(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
                 sent += 0x10000
         assert sent < 20 << 20
+
+
+def test_trailers_are_no_headers_and_the_chunks_before_them_have_room():
+    app = Flask("told")
+    app.config["MAX_CONTENT_LENGTH"] = 1 << 20
+    app.post("/move")(lambda: {"headers": list(request.headers.keys()), "length": len(request.get_data())})
+    with running(app) as url, connected(url, CHUNKED.replace(b"Host: x", b"Host: x\r\nConnection: close")) as client:
+        for _ in range(100):
+            client.sendall(b"400\r\n")
+            client.sendall(b" " * 0x400 + b"\r\n")
+        client.sendall(b"0\r\nX-Forwarded-For: 10.0.0.1\r\n\r\n")
+        told = json.loads(everything(client).partition(b"\r\n\r\n")[2])
+    assert told["length"] == 100 * 0x400
+    assert "Content-Type" in told["headers"]
+    assert "X-Forwarded-For" not in told["headers"]
 
 
 def test_requests_that_run_ahead_are_not_collected(snake):
