@@ -19,6 +19,7 @@ from envs.common.command_line import (
     at_least,
     kept_at,
     make_place_for,
+    non_negative,
     port,
     print_json,
     progress_on_stderr,
@@ -94,7 +95,7 @@ def _add_play(parser: argparse.ArgumentParser) -> None:
     players = "two to sixteen players, or one for a solo game or an episode of its world; or a world and who plays in it"
     parser.add_argument("players", nargs="*", help=players)
     parser.add_argument(
-        "--delay", type=float, help=f"seconds between two turns on screen (default: {TURN_S}; elsewhere the world's)"
+        "--delay", type=non_negative, help=f"seconds between two turns on screen (default: {TURN_S}; elsewhere the world's)"
     )
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move")
     add_effort(parser)
@@ -207,8 +208,6 @@ def run_serve(options: argparse.Namespace) -> int:
     if not options.no_games:
         make_place_for(options.database.removeprefix(SQLITE))
     with bind(options.host, options.port) as listener:
-        if forks:
-            processes.share_metrics()
         print("warming up …", flush=True)
         warm_up({})
         served = {} if forks else _ready(options)

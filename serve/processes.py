@@ -12,7 +12,8 @@ import shutil
 import socket
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
@@ -30,14 +31,24 @@ def can_fork() -> bool:
     return hasattr(os, "fork") and find_spec("gunicorn") is not None
 
 
-def share_metrics() -> str:
-    """Have the processes that are started later count together, in the folder that is returned.
+@contextmanager
+def _shared_metrics() -> Iterator[None]:
+    """Have the processes that are started within count together: in the user's folder, or in one that is removed at the end.
 
-    Call it before anything is counted; otherwise nothing is shared.
+    Enter it before anything is counted; otherwise nothing is shared.
     """
-    if SHARED_FOLDER not in os.environ:
-        os.environ[SHARED_FOLDER] = tempfile.mkdtemp(prefix="procsnake-metrics-")
-    return os.environ[SHARED_FOLDER]
+    if SHARED_FOLDER in os.environ:
+        yield
+        return
+    owner, folder = os.getpid(), tempfile.mkdtemp(prefix="procsnake-metrics-")
+    os.environ[SHARED_FOLDER] = folder
+    try:
+        yield
+    finally:
+        # A worker that ends leaves this block, too.
+        if os.getpid() == owner:
+            del os.environ[SHARED_FOLDER]
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def in_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -94,20 +105,19 @@ def run(make_app: Callable[[], Flask], listener: socket.socket, *, workers: int 
     """
     from gunicorn.app.base import BaseApplication
 
-    folder = share_metrics()
-
     class Application(BaseApplication):
         def load_config(self) -> None:
-            for name, value in _settings(listener.detach(), workers, folder).items():
+            for name, value in _settings(listener.detach(), workers).items():
                 self.cfg.set(name, value)
 
         def load(self) -> Flask:
             return make_app()
 
-    Application().run()
+    with _shared_metrics():
+        Application().run()
 
 
-def _settings(fd: int, workers: int, folder: str) -> dict[str, Any]:
+def _settings(fd: int, workers: int) -> dict[str, Any]:
     return {
         "bind": f"fd://{fd}",
         "workers": workers,
@@ -119,7 +129,6 @@ def _settings(fd: int, workers: int, folder: str) -> dict[str, Any]:
         "control_socket_disable": True,
         "worker_exit": _close_games,
         "child_exit": _forget_worker,
-        "on_exit": lambda _: shutil.rmtree(folder, ignore_errors=True),
     }
 
 

@@ -102,6 +102,35 @@ def test_a_killed_worker_costs_no_move_and_no_game(tmp_path):
     assert Recording.read(path).result["isDraw"] == (first["result"] == "draw")
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+def test_the_metrics_folder_is_there_until_the_server_stops(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with serving("random", "--no-games") as (_, server):
+        (folder,) = tmp_path.glob("procsnake-metrics-*")
+        until(lambda: len(workers_of(server)) == 1)
+        (worker,) = workers_of(server)
+        os.kill(worker, signal.SIGTERM)
+        until(lambda: workers_of(server) not in ([], [worker]))
+        assert folder.is_dir()
+    assert not folder.exists()
+
+
+def test_a_server_that_cannot_start_leaves_no_metrics_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    command = [sys.executable, "-m", "procsnake", "serve", "flod", "--no-games", "--port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, "unknown agent 'flod'" in done.stderr) == (2, True)
+    assert list(tmp_path.glob("procsnake-metrics-*")) == []
+
+
+def test_a_metrics_folder_of_the_users_own_stays(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    (tmp_path / "mine").write_text("1")
+    with serving("random", "--no-games"):
+        assert len(list(tmp_path.iterdir())) > 1
+    assert (tmp_path / "mine").read_text() == "1"
+
+
 def test_a_bundle_is_served_by_an_installation_without_torch(tmp_path):
     pytest.importorskip("torch")
     from tests.agents.bundles import make_bundle
