@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from envs.common.command_line import Redrawn, add_json, at_least, kept_at, make_place_for, print_json
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
 from envs.common.printable import printable
-from serve.archive.option import add_database
+from serve.archive.option import add_database, without_password
 from serve.recorded_games import find_game, last_games
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _sum_up(options: argparse.Namespace) -> int:
 
 def _no_games(options: argparse.Namespace) -> str:
     told = f" of the snake {options.snake!r}" if options.snake else ""
-    return f"{options.games[0] if options.games else options.database} has no finished ones{told}"
+    return f"{options.games[0] if options.games else without_password(options.database)} has no finished ones{told}"
 
 
 def _analyse_all(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from envs.battlesnake.recording import Recording, recording_files
 from envs.common.command_line import kept_at, shell_command
 from envs.common.errors import ConfigError
+from serve.archive.option import without_password
 from serve.ladder.download import recording_path
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, s
     with closing(_archive(database)) as archive:
         bodies = archive.bodies(name) if archive.exists else []
         if not bodies:
-            told = f"there is no file {name}, and neither {kept_at('arena-games')} nor {database} has a game of this id"
+            places = f"neither {kept_at('arena-games')} nor {without_password(database)}"
+            told = f"there is no file {name}, and {places} has a game of this id"
             raise ConfigError(f"{told}; {shell_command('games', 'list')} shows those that are kept")
         own = [body for body in bodies if snake in (body["snake"], body["you"])]
         return _kept(archive, (own or bodies)[0]), None if own else snake

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 
 from envs.common.command_line import kept_at
 
 SQLITE = "sqlite:///"
+_PASSWORDS = ("password", "sslpassword")
+"""What PostgreSQL's driver takes in a URL's query, too."""
 
 
 def add_database(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +22,19 @@ def add_database(parser: argparse.ArgumentParser) -> None:
 def default_database() -> str:
     """Return the URL of the database that is meant where none is named."""
     return os.environ.get("DATABASE_URL") or _own()
+
+
+def without_password(url: str) -> str:
+    """Return a database's URL as messages show it: of what is no URL only the scheme, as anything else may be the password."""
+    # Whoever only has the option needs no database.
+    import sqlalchemy as sa
+
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        scheme = re.match(r"[\w+]+://", url)
+        return f"{scheme[0]}…" if scheme else "a text without a scheme"
+    return parsed.difference_update_query(_PASSWORDS).render_as_string(hide_password=True)
 
 
 def _own() -> str:

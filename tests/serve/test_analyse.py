@@ -149,6 +149,13 @@ def test_the_last_games_of_an_archive_are_summed_up(capsys, archive):
     assert "has no finished ones of the snake 'nobody'" in err
 
 
+def test_an_archive_without_games_is_named_without_its_password(capsys, monkeypatch):
+    monkeypatch.setattr("serve.analyse.last_games", lambda *_: [])
+    code, _, err = run(capsys, "analyse", "--last", "5", "--database", "postgresql://ada:s3cret@h/games", "--jobs", "1")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "postgresql://ada:***@h/games has no finished ones" in err
+
+
 def test_the_last_games_of_a_folder_leave_out_what_is_no_game_and_say_so(capsys, game, tmp_path):
     path, proof = game
     shutil.copy(path, tmp_path / "again.jsonl")

@@ -41,6 +41,18 @@ def test_files_and_folders_are_taken_as_they_are(archive, tmp_path, monkeypatch)
     assert not (tmp_path / "other").exists()
 
 
+class Empty:
+    """An archive without games."""
+
+    exists, bodies, close = True, staticmethod(lambda _: []), staticmethod(lambda: None)
+
+
+def test_an_archive_that_lacks_a_game_is_named_without_its_password(monkeypatch):
+    monkeypatch.setattr("serve.recorded_games._archive", lambda _: Empty)
+    with pytest.raises(ConfigError, match=r"nor postgresql://ada:\*\*\*@h/games has a game of this id"):
+        find_game("nobody", "postgresql://ada:s3cret@h/games", None)
+
+
 @pytest.mark.parametrize("name", ["nobody", "../x", "no/such/folder"])
 def test_what_is_nowhere_is_said(archive, tmp_path, name):
     with pytest.raises(ConfigError, match="there is no"):
