@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import stat
@@ -98,4 +99,7 @@ def arena_address(url: str) -> str:
 
 def is_here(host: str) -> bool:
     """Whether a host name means this machine."""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

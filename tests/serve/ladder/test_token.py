@@ -76,7 +76,11 @@ def test_what_no_header_may_hold_is_refused_unseen(text):
 
 @pytest.mark.parametrize(
     "url",
-    ["arena.example", "ftp://a", "http://", "https://u:p@a", "https://a/?x=1", "http://a.example", "http://[", "https://a:x"],
+    [
+        *("arena.example", "ftp://a", "http://", "https://u:p@a", "https://a/?x=1", "http://a.example"),
+        *("http://[", "https://a:x"),
+        *("http://127.evil.example", "http://127.0.0.1.evil.example", "http://127.0.0.256", "http://localhost.evil.example"),
+    ],
 )
 def test_addresses_to_which_no_token_goes(url):
     with pytest.raises(ConfigError):
@@ -88,7 +92,9 @@ def test_addresses_to_which_no_token_goes(url):
     [
         ("https://A.example/", "https://a.example"),
         ("http://127.0.0.1:8/x/", "http://127.0.0.1:8/x"),
+        ("http://127.9.8.7", "http://127.9.8.7"),
         ("http://[::1]:8", "http://[::1]:8"),
+        ("http://LocalHost:8", "http://localhost:8"),
     ],
 )
 def test_addresses_are_kept_in_one_form(url, address):
