@@ -19,6 +19,7 @@ from envs.battlesnake.state import State, head_cell, step_offset
 from envs.battlesnake.webhook import Turn
 from envs.common.cores import usable_cores
 from serve.cores import Cores
+from serve.logs import Seldom
 from serve.margins import Margins
 from serve.stalls import stall_ms
 
@@ -52,7 +53,8 @@ class Decider:
 
     The agent is told to be done 20 ms and half of that stall earlier, and still earlier while more games think than there are
     `cores`. The answer is `safest_move` if the agent raises or takes too long, or if `max_concurrent` earlier calls are still
-    running: an agent that hangs can't be stopped, only left behind.
+    running: an agent that hangs can't be stopped, only left behind. The log says so once a minute for each of these reasons and
+    each type of exception.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Decider:
         self._cores = cores or Cores(usable_cores())
         self._pool = ThreadPoolExecutor(max_concurrent, thread_name_prefix="agent")
         self._free = threading.BoundedSemaphore(max_concurrent)
+        self._seldom = Seldom()
 
     def decide(
         self, turn: Turn, *, arrived: float | None = None, reported: Any = None, last_word: LastWord | None = None
@@ -91,7 +94,7 @@ class Decider:
         enough = due - _GRACE_S - (margin_ms - learned_ms) / 2000
         decision = self._decide_by(due, enough, turn, f"{budget_ms:.0f} ms")
         if last_word is not None and not last_word.claim() and "fallback" not in decision.note:
-            decision = self._fall_back(turn, f"no answer within {budget_ms:.0f} ms")
+            decision = self._fall_back(turn, "late", f"no answer within {budget_ms:.0f} ms")
         self.margins.answered(game, turn.number, 1000 * (time.monotonic() - arrived))
         return decision
 
@@ -99,7 +102,7 @@ class Decider:
         place = self._cores.enter(enough, game=turn.game_id)
         try:
             if not self._free.acquire(blocking=False):
-                return self._fall_back(turn, "all of its calls are still running")
+                return self._fall_back(turn, "busy", "all of its calls are still running")
             call = self._pool.submit(self.agent.act, turn.state, turn.you, place.until)
             call.add_done_callback(lambda _: self._free.release())
             # Whoever overruns its share of a core keeps its own game waiting, not the others'.
@@ -112,17 +115,19 @@ class Decider:
         try:
             error = call.exception(timeout=max(0.0, due - time.monotonic()))
         except FutureTimeoutError:
-            return self._fall_back(turn, f"no answer within {budget}")
+            return self._fall_back(turn, "late", f"no answer within {budget}")
         if error is not None:
-            log.error("agent %s failed, turn %d", self.agent.name, turn.number, exc_info=error, extra={"game": turn.game_id})
-            return self._fall_back(turn, type(error).__name__)
+            return self._fall_back(turn, type(error).__name__, type(error).__name__, error)
         decision = call.result()
         if not _is_a_move(decision):
-            return self._fall_back(turn, f"{decision!r:.100} is no decision for a move from 0 to 3")
+            return self._fall_back(turn, "no move", f"{decision!r:.100} is no decision for a move from 0 to 3")
         return decision
 
-    def _fall_back(self, turn: Turn, why: str) -> Decision:
-        log.warning("answering for agent %s, turn %d: %s", self.agent.name, turn.number, why, extra={"game": turn.game_id})
+    def _fall_back(self, turn: Turn, kind: str, why: str, error: BaseException | None = None) -> Decision:
+        # Strangers choose boards and time-outs, so they could have all of these logged as often as they like.
+        if self._seldom.allows(kind):
+            level, game = logging.WARNING if error is None else logging.ERROR, {"game": turn.game_id}
+            log.log(level, "answering for agent %s, turn %d: %s", self.agent.name, turn.number, why, exc_info=error, extra=game)
         return Decision(safest_move(turn.state, turn.you), note={"fallback": why})
 
 

@@ -16,6 +16,7 @@ from envs.battlesnake.webhook import Turn
 from serve import deadline
 from serve.cores import Cores
 from serve.deadline import safest_move
+from serve.logs import Seldom
 from tests.envs.battlesnake.positions import board
 from tests.serve.agents import Exits, Hangs, Nonsense, Raises
 
@@ -42,6 +43,34 @@ def test_a_failing_agent_is_answered_for(agent):
     decision = Decider(agent).decide(turn())
     assert decision.move == UP
     assert decision.note["fallback"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "traces"), [(Raises(), 1), (Exits(), 1), (Nonsense(None), 0)], ids=["raises", "exits", "nonsense"]
+)
+def test_strangers_who_know_a_board_that_fails_do_not_fill_the_log(agent, traces, caplog):
+    for deciding in (Decider(agent), Decider(agent)):
+        for _ in range(3):
+            assert deciding.decide(turn()).note["fallback"]
+        assert len(caplog.records) == 1
+        assert caplog.text.count("Traceback") == traces
+        caplog.clear()
+
+
+def test_each_reason_to_answer_for_an_agent_is_logged_once_a_minute(caplog):
+    """However many time-outs strangers give their games."""
+    late, now = Hangs(), [0.0]
+    decider = Decider(Raises())
+    decider._seldom = Seldom(clock=lambda: now[0])
+    decider.decide(turn())
+    decider.agent = late
+    for timeout_ms in (150, 200, 250):
+        decider.decide(turn(timeout_ms), arrived=time.monotonic() - 100)
+    late.release.set()
+    assert ["no answer" in record.getMessage() for record in caplog.records] == [False, True]
+    now[0], decider.agent = 61.0, Raises()
+    decider.decide(turn())
+    assert len(caplog.records) == 3
 
 
 def test_a_late_agent_is_answered_for_before_the_timeout():
