@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from envs.battlesnake.plain import ruleset_step
+from envs.battlesnake.plain import place_hazards, state_from_board
 from envs.battlesnake.recording import UNKNOWN_CAUSE
-from envs.battlesnake.state import MOVE_NAMES
+from envs.battlesnake.rules import step_board
+from envs.battlesnake.settings import Settings, within_limits
+from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
 from envs.common.errors import ProcsnakeError
 
 WON, LOST, DRAW = "won", "lost", "draw"
 _STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0))
-_NEAR, _MAX_NEAR = 2, 3
+_NEAR, _MAX_NEAR, _STRAIGHT_ON = 2, 3, -1
 
 
 class AnswerRow(NamedTuple):
@@ -75,26 +77,38 @@ def cause_of_death(board: Mapping[str, Any], you: str, moves: Sequence[int], *, 
     ids = [snake["id"] for snake in snakes]
     if you not in ids:
         return UNKNOWN_CAUSE
-    head = snakes[ids.index(you)]["head"]
+    slot = ids.index(you)
+    head = snakes[slot]["head"]
     distances = {n: sum(abs(s["head"][axis] - head[axis]) for axis in "xy") for n, s in enumerate(snakes) if s["id"] != you}
     near = sorted((n for n, distance in distances.items() if distance <= _NEAR), key=distances.__getitem__)[:_MAX_NEAR]
+    try:
+        # As a solo game, so that a board with one snake left isn't over.
+        settings = Settings(ruleset=ruleset, hazard_damage=within_limits("hazard_damage", hazard_damage), solo=True)
+        before = state_from_board({"turn": 1, **board, "hazards": ()}, settings=settings)
+        place_hazards(before, _layers(board))
+    except ProcsnakeError:
+        return UNKNOWN_CAUSE
+    chosen = np.full((1, len(ids)), _STRAIGHT_ON, np.int8)
     for own in moves:
+        chosen[0, slot] = own
         found: Counter[str] = Counter()
-        for theirs in product(MOVE_NAMES, repeat=len(near)):
-            chosen = dict(zip(near, theirs, strict=True)) | {ids.index(you): MOVE_NAMES[own]}
-            found[_fate(board, ids.index(you), [chosen.get(n, "on") for n in range(len(ids))], ruleset, hazard_damage)] += 1
+        for theirs in product(range(len(MOVE_NAMES)), repeat=len(near)):
+            chosen[0, near] = theirs
+            found[_fate(before, slot, chosen)] += 1
         del found[""]
         if found:
             return found.most_common(1)[0][0]
     return UNKNOWN_CAUSE
 
 
-def _fate(board: Mapping[str, Any], slot: int, moves: list[str], ruleset: str, hazard_damage: int) -> str:
-    """The cause of the snake's death after these moves, "" if it lives."""
-    try:
-        # As a solo game, so that a board with one snake left isn't over.
-        settings = {"hazardDamagePerTurn": hazard_damage}
-        _, after = ruleset_step({"turn": 1, **board}, moves, ruleset=ruleset, settings=settings, solo=True)
-    except ProcsnakeError:
-        return ""
-    return after["snakes"][slot]["eliminatedCause"]
+def _layers(board: Mapping[str, Any]) -> dict[tuple[int, int], int]:
+    """Hazard layers by point, of a board in webhook form or of one whose hazards are stacked."""
+    points = [(point["x"], point["y"]) for point in board["hazards"]]
+    return dict(zip(points, board["layers"], strict=True)) if "layers" in board else Counter(points)
+
+
+def _fate(before: State, slot: int, moves: np.ndarray) -> str:
+    """The cause of the snake's death after these moves, "" if it lives. Strangers' boards are large: each is read once."""
+    after = before.copy()
+    step_board(after.arrays, 0, after.rules, moves)
+    return CAUSE_NAMES[after.arrays.cause[0, slot]]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,13 @@ from envs.common.errors import ProcsnakeError
 from envs.common.migrations import NewerDatabaseError
 from serve.archive.outcome import DRAW, LOST, WON, percentiles
 from serve.archive.rows import unpack
-from serve.archive.story import Row, boards_of_others, bodies_of, dead_on, deaths, with_bodies
+from serve.archive.story import Row, boards_of_others, bodies_of, dead_on, deaths, in_order, with_bodies
 from serve.archive.tables import GAMES, TURNS, Database, summary
 from serve.doctor import CHECK_PREFIX
 
 _RECENT_TURNS, _PAGE = 10_000, 100
+_PAGE_HAZARDS = 1 << 18
+"""With how many hazards a page of turns ends: a stranger's turn may bring 198 000, which is little as long as it is packed."""
 
 
 class GamesUnavailableError(ProcsnakeError):
@@ -98,7 +103,9 @@ class GameArchive:
             bodies = bodies_of(connection, game_id)
             return [_shown_whole(connection, body, bodies) for body in bodies]
 
-    def turns(self, game_id: str, snake: str, *, since: int = 0, you: str | None = None) -> list[dict[str, Any]]:
+    def turns(
+        self, game_id: str, snake: str, *, since: int = 0, you: str | None = None, limit: int | None = None
+    ) -> list[dict[str, Any]]:
         """Return the turns from number `since` on, in order; none for a game that isn't known.
 
         Each turn has `turn`, `board` (webhook form: width, height, food, hazards, and the living snakes), `you` (id), `move`
@@ -107,18 +114,18 @@ class GameArchive:
         from the board: `id`, `eliminatedOnTurn`, `eliminatedCause`, `eliminatedBy`). If this body is dead and only another
         body of ours was asked, the turn has that body's board, and `move` is None. The board of `/end` comes last, in the same
         form.
+
+        With a `limit`, these are the first so many turns, or fewer if their boards are full of hazards, but one if there is
+        any. The others stay packed.
         """
         with self._reading() as connection:
             bodies = bodies_of(connection, game_id)
             game = _own(bodies, snake, you)
             if game is None:
                 return []
-            query = sa.select(TURNS).where(TURNS.c.number == game["number"], TURNS.c.turn >= since).order_by(TURNS.c.turn)
-            turns = [_shown_turn(row._asdict(), game["you"]) for row in connection.execute(query)]
             others = [body for body in bodies if body["number"] != game["number"]]
-            turns += [_only_board(game, *told) for told in boards_of_others(connection, game, others, since)]
-            turns.sort(key=lambda turn: turn["turn"])
-            turns += _last_board([game, *others], max(since, turns[-1]["turn"] + 1 if turns else 0))
+            told = _told(connection, game, others, since)
+            turns = list(told) if limit is None else _page(told, limit)
             fates = deaths(connection, bodies)
             return [{**turn, "eliminated": dead_on(turn, fates)} for turn in turns]
 
@@ -230,6 +237,28 @@ def _shown(connection: sa.Connection, row: Mapping[str, Any]) -> dict[str, Any]:
         "ended": row["ended"],
         **{figure: known[figure] for figure in figures},
     }
+
+
+def _told(connection: sa.Connection, game: Row, others: Sequence[Row], since: int) -> Iterator[dict[str, Any]]:
+    """A game's turns in order, as one body knows them, each unpacked when it is taken."""
+    query = sa.select(TURNS).where(TURNS.c.number == game["number"], TURNS.c.turn >= since)
+    own = (_shown_turn(row, game["you"]) for row in in_order(connection, query))
+    theirs = (_only_board(game, *told) for told in boards_of_others(connection, game, others, since))
+    for turn in heapq.merge(own, theirs, key=itemgetter("turn")):
+        since = turn["turn"] + 1
+        yield turn
+    yield from _last_board([game, *others], since)
+
+
+def _page(turns: Iterable[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    page: list[dict[str, Any]] = []
+    hazards = 0
+    for turn in islice(turns, limit):
+        page.append(turn)
+        hazards += len(turn["board"]["hazards"])
+        if hazards >= _PAGE_HAZARDS:
+            break
+    return page
 
 
 def _shown_turn(row: Mapping[str, Any], you: str) -> dict[str, Any]:

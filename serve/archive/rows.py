@@ -249,12 +249,13 @@ def pack(value: Any) -> bytes:
     return zlib.compress(text, 1)
 
 
-def unpack(data: bytes) -> Any:
-    """Return what `pack` was given, with all hazards of its `board`.
+def unpack(data: bytes, *, stacked: bool = False) -> Any:
+    """Return what `pack` was given, with all hazards of its `board`. If `stacked`, each point of them stays there once, and
+    `layers`, where there is one, says how many lie on each.
 
     Raises `ValueError` for data that `pack` can't have written.
     """
     value = parse_json(inflate(data, MAX_UNPACKED_BYTES))
-    if isinstance(value, dict) and isinstance(value.get("board"), dict):
+    if not stacked and isinstance(value, dict) and isinstance(value.get("board"), dict):
         _unstacked(value["board"])
     return value

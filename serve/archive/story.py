@@ -5,7 +5,7 @@ An engine tells a dead snake only the end. If another snake of ours plays on, it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,6 +15,7 @@ from serve.archive.rows import unpack
 from serve.archive.tables import GAMES, TURNS
 
 Row = Mapping[str, Any]
+_CHUNK = 50
 
 
 def bodies_of(connection: sa.Connection, game_id: str) -> list[Row]:
@@ -25,25 +26,34 @@ def bodies_of(connection: sa.Connection, game_id: str) -> list[Row]:
 
 def boards_of_others(
     connection: sa.Connection, own: Row, others: Sequence[Row], since: int
-) -> list[tuple[int, dict[str, Any]]]:
-    """Return (turn, board) of the turns from `since` on at which other bodies were asked and our own wasn't.
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (turn, board) of the turns from `since` on, in order, at which other bodies were asked and our own wasn't.
 
     A board after our last turn on which our body still lives is left out, because our own turn is about to be written.
     """
     if not others:
-        return []
+        return
     own_turns = sa.select(TURNS.c.turn).where(TURNS.c.number == own["number"])
-    query = (
-        sa.select(TURNS.c.turn, TURNS.c.data)
-        .where(TURNS.c.number.in_([other["number"] for other in others]), TURNS.c.turn >= since, TURNS.c.turn.not_in(own_turns))
-        .order_by(TURNS.c.turn, TURNS.c.number)
+    query = sa.select(TURNS).where(
+        TURNS.c.number.in_([other["number"] for other in others]), TURNS.c.turn >= since, TURNS.c.turn.not_in(own_turns)
     )
-    last, found = last_turn(connection, own), dict[int, dict[str, Any]]()
-    for turn, data in connection.execute(query):
-        board = found.get(turn) or unpack(data)["board"]
-        if turn < last or own["you"] not in _ids(board):
-            found[turn] = board
-    return sorted(found.items())
+    last, told = last_turn(connection, own), -1
+    for row in in_order(connection, query):
+        if row["turn"] == told:
+            continue
+        board = unpack(row["data"])["board"]
+        if row["turn"] < last or own["you"] not in _ids(board):
+            told = row["turn"]
+            yield told, board
+
+
+def in_order(connection: sa.Connection, turns: sa.Select[Any]) -> Iterator[Row]:
+    """Yield rows of `turns` by turn. Few are loaded at a time, because whoever asks may stop."""
+    place, after = (TURNS.c.turn, TURNS.c.number), (-1, -1)
+    query = turns.order_by(*place).limit(_CHUNK)
+    while rows := connection.execute(query.where(sa.tuple_(*place) > sa.tuple_(*after))).all():
+        yield from (row._asdict() for row in rows)
+        after = rows[-1].turn, rows[-1].number
 
 
 def last_turn(connection: sa.Connection, game: Row) -> int:

@@ -19,6 +19,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from envs.common.errors import ConfigError, MissingDependencyError, pip_install
 from envs.common.migrations import missing
+from serve.archive.option import without_password
 from serve.archive.outcome import AnswerRow, cause_of_death, not_played, percentiles, result
 from serve.archive.rows import GAME_BYTES, TURN_BYTES, GameRows, game_bytes, turn_bytes, unpack
 
@@ -97,18 +98,19 @@ class Database:
     def __init__(self, url: str) -> None:
         try:
             parsed = sa.make_url(url.replace("postgres://", "postgresql://", 1))
-        except sa.exc.ArgumentError as error:
-            raise ConfigError(f"{url!r} is no database URL; one looks like sqlite:///games.db") from error
+        except (sa.exc.ArgumentError, ValueError) as error:
+            told = f"the database is {without_password(url)}, which is no URL; one looks like sqlite:///games.db"
+            raise ConfigError(told) from error
         kind = parsed.get_backend_name()
         if kind not in _INSERTS or (kind == "sqlite" and not parsed.database):
-            raise ConfigError(f"the database is {url!r}; sqlite:///games.db and postgresql://… are known")
+            raise ConfigError(f"the database is {without_password(url)}; sqlite:///games.db and postgresql://… are known")
         self.file = Path(parsed.database) if kind == "sqlite" and parsed.database else None
         if kind == "postgresql":
             parsed, options = parsed.set(drivername="postgresql+psycopg"), {"connect_timeout": 3}
         else:
             options = {"timeout": _BUSY_S}
         self._insert = _INSERTS[kind]
-        self._name = parsed.render_as_string(hide_password=True)
+        self._name = without_password(url)
         try:
             self._engine = sa.create_engine(parsed, connect_args=options, pool_pre_ping=kind == "postgresql")
         except ModuleNotFoundError as error:
@@ -178,21 +180,24 @@ class Database:
             connection.execute(sa.delete(_SCHEMA_VERSION))
             connection.execute(sa.insert(_SCHEMA_VERSION).values(version=len(STATEMENTS)))
 
-    def write(self, batch: Sequence[GameRows]) -> None:
-        """Add the rows of a batch, all or none."""
+    def write(self, batch: Sequence[GameRows], *, new_games_only: bool = False) -> None:
+        """Add the rows of a batch, all or none; with `new_games_only` without those of games that are kept already."""
         by_game: dict[tuple[str, str, str], list[GameRows]] = {}
         for rows in batch:
             by_game.setdefault(rows.key, []).append(rows)
         with self._writing() as connection:
             # In one order for everybody, so that two processes on PostgreSQL don't wait for each other.
             for key in sorted(by_game):
+                if new_games_only and connection.execute(_select_key(key, GAMES.c.number)).first():
+                    continue
                 self._write_game(connection, key, by_game[key])
 
     def _write_game(self, connection: sa.Connection, key: tuple[str, str, str], batch: Sequence[GameRows]) -> None:
+        names = connection.scalar(_select_key(key, GAMES.c.names))
         for row in batch:
             if row.game is not None:
                 connection.execute(self._upsert(row.game))
-        stored = connection.execute(_select_key(key, GAMES.c.number, GAMES.c.ended, GAMES.c.end)).first()
+        stored = connection.execute(_select_key(key, GAMES.c.number, GAMES.c.names, GAMES.c.ended, GAMES.c.end)).first()
         if stored is None:
             return
         turns = _new_turns(connection, stored.number, batch)
@@ -206,7 +211,8 @@ class Database:
             connection.execute(this_game.values(end=end, ended=ends[0].at, size=GAMES.c.size + len(end)))
         elif stored.end is None and stored.ended is not None:
             connection.execute(this_game.values(ended=None))
-        if ends or stored.end is not None:
+        # What is told again costs no new summary: strangers may tell an end as often as they like.
+        if (turns or stored.names != names) if stored.end is not None else ends:
             self._summarise(connection, stored.number)
 
     def _upsert(self, game: Mapping[str, Any]) -> sa.Executable:
@@ -261,7 +267,7 @@ class Database:
 
 def summary(connection: sa.Connection, game: Mapping[str, Any]) -> dict[str, Any]:
     """Return a game's figures as columns of `games`, worked out from its turns."""
-    about, end = json.loads(game["game"]), None if game["end"] is None else unpack(game["end"])
+    about, end = json.loads(game["game"]), None if game["end"] is None else unpack(game["end"], stacked=True)
     lines = read_lines(connection, game["number"])
     num_snakes = len(json.loads(game["names"]))
     died = end is not None and game["you"] not in end["alive"] and bool(lines)
@@ -283,7 +289,7 @@ def read_lines(connection: sa.Connection, number: int) -> list[AnswerRow]:
 
 def _cause(connection: sa.Connection, game: Mapping[str, Any], about: Mapping[str, Any], lines: Sequence[AnswerRow]) -> str:
     last = sa.select(TURNS.c.data).where(TURNS.c.number == game["number"], TURNS.c.turn == lines[-1].turn)
-    board = unpack(connection.execute(last).scalar_one())["board"]
+    board = unpack(connection.execute(last).scalar_one(), stacked=True)["board"]
     rules = about["ruleset"]
     damage = rules["settings"]["hazardDamagePerTurn"]
     moves = [line.move for line in reversed(lines[-2:])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -14,7 +15,7 @@ from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import MOVE_NAMES
 from envs.battlesnake.webhook import read_move_request
 from envs.common.errors import ConfigError
-from serve.archive.rows import Event, rows_of
+from serve.archive.rows import Event, clean, rows_of
 from serve.archive.tables import Database
 
 _TURN_S = 0.5
@@ -23,24 +24,29 @@ _TURN_S = 0.5
 def keep(recording: Recording, database: str, names: frozenset[str]) -> list[str]:
     """Write a game to the archive at `database`, once per snake of these names, or once as its first snake saw it.
 
-    Returns the names of those snakes. A game that is there already stays as it is. The times are those of this call, because
-    frames don't tell any. Raises `ConfigError` if the database can't be written, and what `Database` and `read_move_request`
-    raise.
+    Returns what the archive calls those snakes. A game that is there already stays as it is. The times are those of this call,
+    because frames don't tell any. Raises `ConfigError` if the database can't be written, and what `Database` and
+    `read_move_request` raise.
     """
     snakes = recording.boards()[0]["snakes"]
     chosen = [snake for snake in snakes if snake.get("name") in names] or snakes[:1]
     events = [event for snake in chosen for event in _events(recording, snake)]
     try:
         with closing(Database(database)) as archive:
-            archive.write([rows_of(event) for event in events])
+            archive.write([rows_of(event) for event in events], new_games_only=True)
     except (sa.exc.SQLAlchemyError, OSError) as error:
         raise ConfigError(f"the archive can't be written: {str(error).splitlines()[0]}. Is --database right?") from error
-    return [str(snake.get("name") or snake["id"]) for snake in chosen]
+    return [_name(snake) for snake in chosen]
+
+
+def _name(snake: Mapping[str, Any]) -> str:
+    """A snake's name, or its id, so that it can be a part of the path of its game's page in the viewer."""
+    return re.sub(r"/|^\.{1,2}$", "_", clean(snake.get("name") or snake["id"]))
 
 
 def _events(recording: Recording, snake: Mapping[str, Any]) -> Iterator[Event]:
     """The requests that a snake got while it lived, and `/end`."""
-    name, you, last = str(snake.get("name") or snake["id"]), dict(snake), recording.requests[-1]
+    name, you, last = _name(snake), dict(snake), recording.requests[-1]
     began = time.time() - _TURN_S * len(recording.requests)
     for number, request in enumerate(recording.requests):
         found = next((one for one in request["board"]["snakes"] if one["id"] == snake["id"]), None)

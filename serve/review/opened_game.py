@@ -95,9 +95,9 @@ class OpenedGame:
             "analysis": f"/api/analyses/{self.id}",
         }
 
-    def turns(self, you: str, since: int) -> list[dict[str, Any]]:
+    def turns(self, you: str, since: int, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the turns from number `since` on, as one snake saw them (`GameArchive.turns`)."""
-        return [self._turn(n, you) for n, board in enumerate(self._boards) if board["turn"] >= since]
+        return [self._turn(n, you) for n in [n for n, board in enumerate(self._boards) if board["turn"] >= since][:limit]]
 
     def _turn(self, place: int, you: str) -> dict[str, Any]:
         board = self._boards[place]

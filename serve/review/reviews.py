@@ -161,11 +161,13 @@ class Reviews:
         found = self._open.get(game_id) if snake == SNAKE else None
         return found and found[0].entry(you)
 
-    def turns(self, game_id: str, snake: str, *, since: int = 0, you: str | None = None) -> list[dict[str, Any]]:
+    def turns(
+        self, game_id: str, snake: str, *, since: int = 0, you: str | None = None, limit: int | None = None
+    ) -> list[dict[str, Any]]:
         """Return a game's turns (`GameArchive.turns`)."""
         shown = self.game(game_id, snake, you)
         found = self._open.get(game_id)
-        return found[0].turns(shown["you"], since) if shown and found else []
+        return found[0].turns(shown["you"], since, limit) if shown and found else []
 
     def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
         """Return a game as a recording."""

@@ -79,13 +79,15 @@ class HostedGame:
         """Return the game (`GameArchive.game`), of which everything is known."""
         return self._entry(self._slot(you)) if self._is(game_id, snake) and you in (None, *self._referee.ids) else None
 
-    def turns(self, game_id: str, snake: str, *, since: int = 0, you: str | None = None) -> list[dict[str, Any]]:
+    def turns(
+        self, game_id: str, snake: str, *, since: int = 0, you: str | None = None, limit: int | None = None
+    ) -> list[dict[str, Any]]:
         """Return the turns so far (`GameArchive.turns`), each with `failure` (why the snake's request failed, or None)."""
         if self.game(game_id, snake, you) is None:
             return []
         with self._lock:
             shown = len(self._boards) if self._ended else len(self._answers)
-            return [self._turn(number, self._slot(you)) for number in range(min(since, shown), shown)]
+            return [self._turn(number, self._slot(you)) for number in range(min(since, shown), shown)[:limit]]
 
     def statistics(self) -> dict[str, Any]:
         """Return the figures of this one game (`GameArchive.statistics`)."""

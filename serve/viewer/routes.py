@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from flask import Blueprint, Response, abort, jsonify, redirect, request, send_from_directory
 from werkzeug.wrappers import Response as BaseResponse
 
 from envs.battlesnake.recording import Recording
 from serve.archive.reader import GamesUnavailableError
+from serve.archive.rows import MAX_TEXT
 from serve.viewer import engine
 from serve.viewer.access import Access
 from serve.viewer.spectators import SpectatorSlots, has_websockets
@@ -28,6 +30,8 @@ GAMES_PER_PAGE, MAX_GAMES, TURNS_PER_ANSWER = 25, 100, 500
 
 STATIC = Path(__file__).parent / "static"
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+# Snakes of games fetched from Arena have any name. It is only compared with those that are kept, and PostgreSQL takes no NUL.
+_SNAKE = re.compile(rf"[^\0]{{1,{MAX_TEXT}}}")
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -52,8 +56,10 @@ class Games(Protocol):
     def game(self, game_id: str, snake: str, you: str | None = None) -> dict[str, Any] | None:
         """Return one game as one snake saw it."""
 
-    def turns(self, game_id: str, snake: str, *, since: int = 0, you: str | None = None) -> list[dict[str, Any]]:
-        """Return the game's turns from number `since` on."""
+    def turns(
+        self, game_id: str, snake: str, *, since: int = 0, you: str | None = None, limit: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the game's turns from number `since` on, with a `limit` some of the first so many."""
 
     def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
         """Return the game as a recording."""
@@ -98,7 +104,7 @@ def home_page(access: Access) -> BaseResponse | None:
 def _page(name: str, access: Access) -> BaseResponse:
     """A page; or, if the token came in its address, the cookie and the address without it."""
     if _brings_token(access):
-        return access.remember(redirect(request.path))
+        return access.remember(redirect(quote(request.path)))
     return send_from_directory(STATIC, name)
 
 
@@ -108,8 +114,10 @@ def _brings_token(access: Access) -> bool:
 
 def _refusal(access: Access) -> Any:
     arguments = request.view_args or {}
-    if not all(_ID.fullmatch(arguments.get(name, "x")) for name in ("game_id", "snake")):
+    if not _ID.fullmatch(arguments.get("game_id", "x")):
         abort(404, "no such game; its name would be letters, digits, '.', '_', ':' and '-'")
+    if not _SNAKE.fullmatch(arguments.get("snake", "x")):
+        abort(404, f"no such game; its snake would be called by 1 to {MAX_TEXT} characters")
     if "key" in arguments:
         return None if access.is_share_key(arguments["game_id"], arguments["key"]) else abort(404, "no such game")
     return None if _brings_token(access) else access.refusal()
@@ -154,8 +162,10 @@ def _add_api(viewer: Blueprint, store: Games, access: Access) -> None:
     def turns(game_id: str, snake: str) -> Response:
         # The game first: turns that are added meanwhile then belong to a game that is still said to go on.
         game = known_game(game_id, snake)
-        found = store.turns(game_id, snake, since=_number("since", 0), you=game["you"])
-        return jsonify(game=game, turns=found[:TURNS_PER_ANSWER], more=len(found) > TURNS_PER_ANSWER)
+        of_it = partial(store.turns, game_id, snake, you=game["you"])
+        found = of_it(since=_number("since", 0), limit=TURNS_PER_ANSWER)
+        more = bool(found and of_it(since=found[-1]["turn"] + 1, limit=1))
+        return jsonify(game=game, turns=found, more=more)
 
     @viewer.get("/api/games/<game_id>/<snake>/recording")
     def recording(game_id: str, snake: str) -> Response:
@@ -204,5 +214,5 @@ def _add_engine(viewer: Blueprint, store: Games, *, board_origins: Sequence[str]
         seen = find(game_id)
         # One snake's turns go on with those of the others, so any tells the whole game; whether it goes on, the last one tells.
         about = partial(as_last_seen, game_id)
-        turns = partial(store.turns, game_id, seen["snake"], you=seen["you"])
+        turns = partial(store.turns, game_id, seen["snake"], you=seen["you"], limit=TURNS_PER_ANSWER)
         return places.show(partial(engine.events, about, turns))

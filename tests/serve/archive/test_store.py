@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from agents.agent import Decision
+from envs.battlesnake import plain
 from envs.battlesnake.recording import Recording
-from envs.battlesnake.state import MOVE_NAMES
+from envs.battlesnake.state import LEFT, MOVE_NAMES, RIGHT, State
 from envs.battlesnake.webhook import read_move_request
 from envs.common.errors import ConfigError
+from serve.archive import reader, rows, story, tables
 from serve.archive.store import GameStore
-from serve.archive.tables import ABANDONED_AFTER_S
+from serve.archive.tables import ABANDONED_AFTER_S, summary
 from serve.doctor import CHECK_PREFIX
 from tests.envs.battlesnake.test_webhook import recorded
 from tests.serve.archive.played import play, tell, tell_all, uneven_game
@@ -132,6 +134,63 @@ def test_causes_of_death_are_the_engines():
     assert {cause for cause, _ in wrong} <= {"head-collision", "snake-collision"}
 
 
+def crowded(number=0):
+    """A move request with two snakes beside our head, and a deep stack of hazards."""
+    request = play(num_snakes=3, side=11).requests[0][0]
+    for snake, y in zip(request["board"]["snakes"], (5, 6, 4), strict=True):
+        snake["body"] = [{"x": x, "y": y} for x in (5, 4, 3)]
+        snake["head"] = snake["body"][0]
+    request["board"]["hazards"] = [{"x": 6, "y": 5}] * 200
+    return {**request, "turn": number, "you": request["board"]["snakes"][0]}
+
+
+def dead(request):
+    """The end of a game on whose last board nobody lives."""
+    return {**request, "board": {**request["board"], "snakes": []}}
+
+
+def test_however_many_moves_are_tried_the_board_is_read_once(monkeypatch):
+    from serve.archive.outcome import cause_of_death
+
+    built = []
+    monkeypatch.setattr(plain, "State", lambda *args, **options: built.append(args) or State(*args, **options))
+    found = cause_of_death(crowded()["board"], "you-0", [2, 3], ruleset="standard", hazard_damage=14)
+    assert found == "snake-self-collision"
+    assert len(built) == 1
+
+
+def test_stacked_hazards_count_for_the_cause_and_are_not_written_out_for_it(store, monkeypatch):
+    written_out, last = [], crowded(1)
+    last["board"]["snakes"] = last["board"]["snakes"][1:]
+    monkeypatch.setattr(rows, "_unstacked", written_out.append)
+    for event in (("move", crowded(), RIGHT), ("end", last, None)):
+        tell(store, "s", event)
+    assert store.flush()
+    assert store.game("game-0", "s")["cause"] == "hazard"
+    assert written_out == []
+
+
+def test_an_ended_game_is_summarised_again_only_if_something_new_was_told(store, monkeypatch):
+    summaries = []
+    monkeypatch.setattr(tables, "summary", lambda *args: summaries.append(args) or summary(*args))
+
+    def told(*events):
+        summaries.clear()
+        for event in events:
+            tell(store, "s", event)
+            assert store.flush()
+        return len(summaries)
+
+    first, second = crowded(4), crowded(5)
+    assert told(("move", second, LEFT)) == 0
+    assert told(("end", dead(second), None)) == 1
+    assert told(*[("end", dead(second), None)] * 3, ("move", second, LEFT), ("start", second, None)) == 0
+    assert told(("move", first, LEFT)) == 1
+    # Of who was there at the start, the result may depend.
+    renamed = {**first, "turn": 0, "board": {**first["board"], "snakes": first["board"]["snakes"][:1]}}
+    assert told(("start", renamed, None)) == 1
+
+
 def test_an_answer_that_the_engine_did_not_play_is_a_time_out(store):
     game = play(seed=1)
     for number, (kind, body, move) in enumerate(game.events(0)):
@@ -166,6 +225,49 @@ def test_after_its_death_the_boards_of_our_other_snake_go_on_with_the_game(store
     assert [fate in turn["eliminated"] for turn in turns] == [turn["turn"] >= died for turn in turns]
     assert store.turns(game.game_id, "s", you="you-0", since=died + 2) == turns[died + 2 :]
     assert store.game(game.game_id, "s")["bodies"] == [{"snake": names[slot], "you": f"you-{slot}"} for slot in (1, 0)]
+
+
+def pages(store, game, limit):
+    """All turns of the first body, page by page."""
+    since = 0
+    while page := store.turns(game.game_id, "s", you="you-0", since=since, limit=limit):
+        yield page
+        since = page[-1]["turn"] + 1
+
+
+@pytest.mark.parametrize("limit", [1, 3, 1000])
+def test_pages_of_turns_are_all_turns_and_no_page_unpacks_the_whole_game(store, monkeypatch, limit):
+    """One body's turns, then the boards that the other saw, then the end."""
+    game, unpacked = uneven_game(), []
+    for slot in range(2):
+        tell_all(store, "s", game, slot)
+    assert store.flush()
+    whole = store.turns(game.game_id, "s", you="you-0")
+    monkeypatch.setattr(story, "_CHUNK", 2)
+    for module in (reader, story):
+        monkeypatch.setattr(module, "unpack", lambda data: unpacked.append(data) or rows.unpack(data))
+    together = []
+    for page in pages(store, game, limit):
+        assert len(page) <= limit
+        assert len(unpacked) <= limit + 3
+        unpacked.clear()
+        together += page
+    assert together == whole == store.turns(game.game_id, "s", you="you-0")
+
+
+def test_a_page_ends_early_where_turns_are_heavy(store, monkeypatch):
+    monkeypatch.setattr(reader, "_PAGE_HAZARDS", 500)
+    game = play(seed=1)
+    for request in game.requests[0]:
+        request["board"]["hazards"] = [{"x": 0, "y": 0}] * 200
+    tell_all(store, "s", game, 0)
+    assert store.flush()
+    sizes = [len(page) for page in pages(store, game, 1000)]
+    assert sizes[0] == 3
+    assert sum(sizes) == len(game.requests[0]) + 1
+    monkeypatch.setattr(reader, "_PAGE_HAZARDS", 1)
+    assert len(store.turns(game.game_id, "s", limit=1000)) == 1
+    assert len(store.turns(game.game_id, "s")) == len(game.requests[0]) + 1
 
 
 def test_while_the_other_one_plays_the_game_of_a_dead_snake_goes_on(store):
@@ -324,6 +426,22 @@ def test_hostile_texts_are_kept_as_texts(url, tmp_path):
 def test_other_databases_are_refused(url):
     with pytest.raises(ConfigError, match="sqlite:///games"):
         GameStore(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://ada:s3cret@h/x",
+        "sqlite://ada:s3cret@h",
+        "postgresql:/ada:s3cret@h/x",
+        "postgresql//ada:s3cret@h/x",
+        "postgresql://ada:s3cret@[::1/x",
+    ],
+)
+def test_a_password_is_not_told_when_a_database_is_refused(url):
+    with pytest.raises(ConfigError, match="sqlite:///games") as caught:
+        GameStore(url)
+    assert "s3cret" not in str(caught.value)
 
 
 TWO_PROCESSES = """

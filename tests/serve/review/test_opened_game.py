@@ -34,6 +34,7 @@ def test_it_shows_every_board_with_the_living_snakes_and_tells_deaths_once(game)
     dead = [fate["id"] for turn in turns for fate in turn["eliminated"]]
     assert dead == [snake["id"] for snake in recording.boards()[-1]["snakes"] if snake["eliminatedCause"]]
     assert [turn["turn"] for turn in game.turns(game.default, 5)] == recording.turns[5:]
+    assert [turn["turn"] for turn in game.turns(game.default, 5, limit=2)] == recording.turns[5:7]
 
 
 def test_moves_are_those_that_were_played(game):
@@ -101,7 +102,7 @@ def test_what_a_stranger_calls_a_snake_is_cut_to_what_pages_need():
     snake = {
         **recording.requests[0]["board"]["snakes"][0],
         "name": "n" * 5000,
-        "health": float("inf"),
+        "health": 250,
         "latency": {},
         "extra": 1,
     }

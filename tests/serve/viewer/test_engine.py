@@ -22,7 +22,7 @@ from serve.archive.store import GameStore
 from serve.archive.tables import ABANDONED_AFTER_S
 from serve.arena import create_app
 from serve.server import running
-from serve.viewer import engine
+from serve.viewer import engine, routes
 from serve.viewer.routes import OFFICIAL_BOARD
 from serve.viewer.spectators import MAX_SPECTATORS
 from tests.serve.agents import Raises
@@ -114,6 +114,14 @@ def test_a_game_is_told_while_it_is_played_as_it_is_told_later(store):
     assert any(snake["Death"] for snake in told[-2]["Data"]["Snakes"])
 
 
+def test_a_game_is_told_page_by_page_as_it_is_told_whole(store):
+    played, _, longest = uneven_game()
+    tell_all(store, "raises", played, longest)
+    assert store.flush()
+    about, turns = partial(store.game, played.game_id, "raises"), partial(store.turns, played.game_id, "raises", limit=3)
+    assert list(engine.events(about, turns, lambda _: None)) == list(events_of(store, played.game_id))
+
+
 def test_nobody_waits_for_ever_for_a_game_that_was_left(store):
     events = list(play(seed=2).events(0))
     for event in events[:4]:
@@ -156,6 +164,18 @@ def test_a_server_in_a_thread_has_websockets_too(store):
         messages, reason = everything(watch(url, played.game_id))
     assert messages[-1]["Type"] == "game_end"
     assert reason == 1000
+
+
+def test_spectators_get_a_long_game_page_by_page(store, monkeypatch):
+    played, pages, read = play(seed=1), [], store.turns
+    tell_all(store, "raises", played, 0)
+    assert store.flush()
+    monkeypatch.setattr(routes, "TURNS_PER_ANSWER", 3)
+    monkeypatch.setattr(store, "turns", lambda *args, **options: pages.append(read(*args, **options)) or pages[-1])
+    with running(create_app({"raises": Raises()}, store=store)) as url:
+        messages, _ = everything(watch(url, played.game_id))
+    assert [message["Type"] for message in messages] == ["frame"] * (len(played.requests[0]) + 1) + ["game_end"]
+    assert max(map(len, pages)) == 3
 
 
 def shake_hands(url, path, headers=None):

@@ -6,12 +6,15 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from flask.testing import FlaskClient
 
 import serve.viewer
 from envs.battlesnake.recording import Recording
+from serve.archive import reader
+from serve.archive.rows import unpack
 from serve.archive.store import GameStore
 from serve.arena import create_app
 from serve.viewer import Access
@@ -143,19 +146,34 @@ def test_turns_come_from_a_number_on(client, store):
     assert late[0]["probabilities"] == [0.25] * 4
 
 
-def test_long_games_come_in_parts(tmp_path):
+def test_long_games_come_in_parts(tmp_path, monkeypatch):
     played = play(seed=1, num_snakes=1, agent="flood", side=11, max_turns=TURNS_PER_ANSWER + 20, ruleset="solo")
     assert len(played.requests[0]) > TURNS_PER_ANSWER
     store = GameStore(f"sqlite:///{tmp_path}/games.db")
     tell_all(store, "raises", played, 0)
     assert store.flush()
-    client = make_app(store).test_client()
+    client, unpacked = make_app(store).test_client(), []
+    monkeypatch.setattr(reader, "unpack", lambda data: unpacked.append(data) or unpack(data))
     first = client.get("/api/games/game-1/raises/turns").get_json()
     assert (len(first["turns"]), first["more"]) == (TURNS_PER_ANSWER, True)
+    assert len(unpacked) < TURNS_PER_ANSWER + 5
     rest = client.get(f"/api/games/game-1/raises/turns?since={TURNS_PER_ANSWER}").get_json()
     assert rest["turns"][0]["turn"] == TURNS_PER_ANSWER
     assert not rest["more"]
+    monkeypatch.setattr(reader, "_PAGE_HAZARDS", 2)
+    tell_all(store, "raises", hazardous(seed=2), 0)
+    assert store.flush()
+    first = client.get("/api/games/game-2/raises/turns").get_json()
+    assert (len(first["turns"]), first["more"]) == (1, True)
     store.close()
+
+
+def hazardous(**options):
+    """A game with hazards on each board."""
+    played = play(**options)
+    for request in [*played.requests[0], played.ends[0]]:
+        request["board"]["hazards"] = [{"x": 0, "y": 0}] * 2
+    return played
 
 
 def test_a_recording_can_be_taken_home(client, tmp_path):
@@ -214,6 +232,25 @@ def test_a_strangers_name_never_gets_into_a_page(tmp_path):
     store.close()
 
 
+@pytest.mark.parametrize("snake", ["Snake s1", "Würger", "#1? 100%", "<b>", "蛇"])
+def test_a_game_is_found_whatever_its_snake_is_called(tmp_path, snake):
+    store = GameStore(f"sqlite:///{tmp_path}/games.db")
+    tell_all(store, snake, play(seed=1), 0)
+    assert store.flush()
+    client, path = make_app(store).test_client(), f"game-1/{quote(snake, safe='')}"
+    assert client.get(f"/watch/{path}").status_code == 200
+    assert client.get(f"/api/games/{path}").get_json()["game"]["snake"] == snake
+    assert client.get(f"/api/games/{path}/turns").get_json()["turns"]
+    assert client.get(f"/api/games/{path}/recording").status_code == 200
+    store.close()
+
+
+@pytest.mark.parametrize("snake", ["", "%00", "raises%00", "a" * 257])
+def test_no_snake_is_called_so(client, snake):
+    assert client.get(f"/api/games/game-1/{snake}").status_code == 404
+    assert client.get(f"/watch/game-1/{snake}").status_code == 404
+
+
 def viewer_paths(app):
     values = {"game_id": "game-1", "snake": "raises", "filename": "games.js", "key": "0" * 32}
     rules = [rule for rule in app.url_map.iter_rules() if rule.endpoint.startswith("viewer.") and not rule.websocket]
@@ -238,6 +275,12 @@ def test_a_token_in_an_address_becomes_a_cookie(closed):
     assert client.get("/watch", environ_overrides=STRANGER).status_code == 200
     assert client.get("/api/games", environ_overrides=STRANGER).status_code == 200
     assert client.get("/", headers=BROWSER, environ_overrides=STRANGER).mimetype == "text/html"
+
+
+@pytest.mark.parametrize("snake", ["raises", "%231%3F%20100%25", "%0D%0ASet-Cookie%3A%20x%3Dy", "W%C3%BCrger"])
+def test_the_address_without_the_token_is_that_of_the_same_page(closed, snake):
+    answer = closed.test_client().get(f"/watch/game-1/{snake}?token={TOKEN}")
+    assert (answer.status_code, answer.headers["Location"]) == (302, f"/watch/game-1/{snake}")
 
 
 def test_a_share_key_opens_one_game_to_the_world(closed):
