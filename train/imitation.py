@@ -107,6 +107,10 @@ class Imitation(DemonstrationLearner):
             told.append(self.update(self.demonstrations.sample(self.settings.train_batch_size, self.rng)))
         return told
 
+    def restore_from_path(self, path: str) -> None:
+        super().restore_from_path(path)
+        self.world.restart(int(self.rng.integers(1 << 31)))
+
     def stop(self) -> None:
         self.teacher.close()
         super().stop()

@@ -144,7 +144,7 @@ class MXNetDQN:
         shape = world.single_observation_space.shape
         self.learner = QLearner(experiment.network, settings, shape, self.num_actions, experiment.seed)
         self.replay = Replay(settings.buffer_size, world.observations[0], self.num_actions)
-        self.rng = np.random.default_rng(experiment.seed)
+        self.seed, self.rng = experiment.seed, np.random.default_rng(experiment.seed)
         self.games, self._updates_due = 0.0, 0.0
         self.world.restart(experiment.seed)
 
@@ -229,6 +229,9 @@ class MXNetDQN:
         set_weights(learner.target, _named(weights, TARGET))
         learner.trainer.load_states(str(Path(path, TRAINER)))
         learner.updates, self.games = _read_counters(Path(path, COUNTERS))
+        # With the first seed, it would play the run's first games again.
+        self.rng = np.random.default_rng([self.seed, learner.updates])
+        self.world.restart(int(self.rng.integers(1 << 31)))
 
     def stop(self) -> None:
         """Close the world."""

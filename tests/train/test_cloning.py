@@ -132,6 +132,21 @@ def test_a_run_goes_on_where_it_stopped_and_says_what_it_was_made_of(games, tmp_
     assert steps == [2560, 5120, 7680]
 
 
+def test_a_resumed_run_draws_other_batches_than_it_began_with(games, tmp_path):
+    """The games that are held out stay the same ones."""
+    begun, *resumed = [Cloning(cloning(games, num_updates=2)) for _ in range(4)]
+    begun.train()
+    begun.save_to_path(str(tmp_path))
+    for algorithm in resumed[:2]:
+        algorithm.restore_from_path(str(tmp_path))
+    again, twin, beginning = (algorithm.rng.choice(algorithm.lessons, 64) for algorithm in resumed)
+    np.testing.assert_array_equal(again, twin)
+    assert (again != beginning).any()
+    np.testing.assert_array_equal(resumed[0].held_out, begun.held_out)
+    for algorithm in (begun, *resumed):
+        algorithm.stop()
+
+
 def test_a_run_whose_games_have_changed_does_not_go_on(games, tmp_path):
     copied = shutil.copytree(games, tmp_path / "games")
     experiment = cloning(copied, games_sha256=games_hash([copied]), num_updates=2)

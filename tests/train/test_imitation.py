@@ -283,6 +283,19 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
     assert steps == sorted(set(steps))
 
 
+def test_a_resumed_run_plays_other_games_than_the_run_began_with(started, tmp_path):
+    begun, *resumed = [started(experiment()) for _ in range(4)]
+    begun.train()
+    begun.save_to_path(str(tmp_path))
+    for algorithm in resumed[:2]:
+        algorithm.restore_from_path(str(tmp_path))
+    again, twin, beginning = resumed
+    np.testing.assert_array_equal(again.world.observations, twin.world.observations)
+    assert (again.world.observations != beginning.world.observations).any()
+    draws = [algorithm.rng.integers(1 << 40) for algorithm in resumed]
+    assert draws[0] == draws[1] != draws[2]
+
+
 def test_a_teacher_that_fails_is_found_before_anything_starts(monkeypatch):
     def fail(agent, state, boards, slots):
         raise ConfigError("it knows no such board")

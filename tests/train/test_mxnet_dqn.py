@@ -247,6 +247,10 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     assert first.learner.updates > 0
     assert first.games == 3 * 640
     assert first.learner.trainer.learning_rate == 5e-3
+    twin, beginning = MXNetDQN(experiment), MXNetDQN(experiment)
+    twin.restore_from_path(str(max((stopped.path / "checkpoints").iterdir())))
+    np.testing.assert_array_equal(first.world.observations, twin.world.observations)
+    assert (first.world.observations != beginning.world.observations).any()
     assert train(resume=stopped.path).metrics["agent_steps"] == 6400
 
 

@@ -38,7 +38,8 @@ class DemonstrationLearner:
         keep_freed_memory()
         self.settings = settings = experiment.settings
         torch.manual_seed(experiment.seed)
-        self.rng = np.random.default_rng(experiment.seed)
+        self.seed = experiment.seed
+        self.rng = np.random.default_rng(self.seed)
         self.world = world
         self.network = build_network(experiment, world)
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
@@ -95,11 +96,12 @@ class DemonstrationLearner:
         torch.save({**self.optimizer.state_dict(), _STEPS_DONE: self.agent_steps}, Path(path, OPTIMIZER))
 
     def restore_from_path(self, path: str) -> None:
-        """Load what `save_to_path` saved."""
+        """Load what `save_to_path` saved. What is drawn from now on isn't what the run began with."""
         self.load_policy_weights(load_file(str(Path(path, WEIGHTS))))
         state = torch.load(Path(path, OPTIMIZER), weights_only=True)
         self.agent_steps = state.pop(_STEPS_DONE)
         self.optimizer.load_state_dict(state)
+        self.rng = np.random.default_rng([self.seed, self.agent_steps])
 
     def stop(self) -> None:
         """Close the world."""

@@ -109,6 +109,7 @@ class _Reader:
     _games: dict[str, int] = field(default_factory=dict)
     _seen: set[tuple[str, str]] = field(default_factory=set)
     _names: set[str] = field(default_factory=set)
+    _ids: set[str] = field(default_factory=set)
     _decisions: int = 0
 
     def read(self, path: Path) -> None:
@@ -123,7 +124,7 @@ class _Reader:
 
     def result(self) -> RecordedDemonstrations:
         """Return what was collected. Raises `ConfigError` or `UnknownNameError` if it is too little."""
-        unknown = [snake for snake in self.settings.snakes if self._names and snake not in self._names]
+        unknown = [snake for snake in self.settings.snakes if self._names and snake not in self._names | self._ids]
         if unknown:
             raise UnknownNameError("snake", unknown[0], self._names, hint="These play in the games that could be read.")
         whom = ", ".join(self.settings.snakes) or "the snakes that they were recorded for"
@@ -162,6 +163,7 @@ class _Reader:
         """The ids of the chosen snakes that play in this game."""
         snakes = recording.boards()[0]["snakes"]
         self._names |= {str(snake.get("name") or snake["id"]) for snake in snakes}
+        self._ids |= {snake["id"] for snake in snakes}
         if self.settings.snakes:
             return [s["id"] for s in snakes if {s["id"], s.get("name")} & set(self.settings.snakes)]
         own = (recording.requests[0].get("you") or {}).get("id")

@@ -48,6 +48,8 @@ EPISODE_SUMS = "episode_sums"
 """Metrics key: the sum of each column over the episodes that ended. Divide by `NUM_EPISODES` for means."""
 REWARD_SCALER = "reward_scaler"
 """Key of the scale of rewards in a runner's progress."""
+ROLLOUTS = "rollouts"
+"""Key of the number of rollouts that were played, also before a resume, in a runner's progress."""
 PHASE_SECONDS = "phase_seconds"
 """Metrics key: the wall seconds of each phase: env, inference, collation."""
 
@@ -94,15 +96,19 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         self._needs_initial_reset = True
         self._buffer: dict[str, np.ndarray] = {}
         self._last_buffer: dict[str, np.ndarray] = {}
-        self._entropy = np.random.SeedSequence([self.config.seed or 0, self.worker_index or 0])
-        if self.config.seed is None:
-            self._entropy = np.random.SeedSequence()
-        self._env_seed, torch_seed = (int(word) for word in self._entropy.generate_state(2))
-        self._generator = torch.Generator(self._device).manual_seed(torch_seed)
         settings = self.config.settings
         if isinstance(settings, PPOSettings) and settings.norm_reward:
             self._scaler = RewardScaler(self.num_envs, settings.gamma)
-        if isinstance(settings, PPOSettings) and settings.symmetries:
+        self._rollouts = 0
+        self._draw_seeds()
+
+    def _draw_seeds(self) -> None:
+        """Seed games, actions and views. With the seeds that it began with, a run that goes on would repeat its beginning."""
+        known = [self.config.seed or 0, self.worker_index or 0, self._rollouts]
+        entropy = np.random.SeedSequence(None if self.config.seed is None else known)
+        self._env_seed, torch_seed = (int(word) for word in entropy.generate_state(2))
+        self._generator = torch.Generator(self._device).manual_seed(torch_seed)
+        if isinstance(self.config.settings, PPOSettings) and self.config.settings.symmetries:
             self._views = RandomViews(self.env, self._env_seed)
 
     def make_module(self) -> None:
@@ -161,6 +167,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             steps = num_timesteps or self.config.get_rollout_fragment_length(self.worker_index)
             remember(self.env, self.module.network)
             fragment = self._play(steps, self.config.explore if explore is None else explore, random_actions)
+        self._rollouts += 1
         self._log_steps(fragment)
         self._log_episodes(self.env.drain_episodes())
         self.metrics.log_value(WEIGHTS_SEQ_NO, self._weights_seq_no, window=1)
@@ -170,14 +177,18 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         return self.metrics.reduce()
 
     def progress(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps of this runner: its world's progress and the scale of its rewards."""
-        return {"world": progress_of(self.env), REWARD_SCALER: self._scaler.get_state() if self._scaler else None}
+        """Return what a checkpoint keeps of this runner: its world's progress, its rewards' scale and how often it played."""
+        scale = self._scaler.get_state() if self._scaler else None
+        return {"world": progress_of(self.env), REWARD_SCALER: scale, ROLLOUTS: self._rollouts}
 
     def carry_on(self, progress: dict[str, Any]) -> None:
         """Continue from `progress`, with new games."""
         carry_on(self.env, progress["world"], self.module.network)
         if self._scaler and progress[REWARD_SCALER]:
             self._scaler.set_state(progress[REWARD_SCALER])
+        # Commit 4fc2c2a and earlier didn't count.
+        self._rollouts = progress.get(ROLLOUTS, 0)
+        self._draw_seeds()
         self._begin_anew()
 
     def _begin_anew(self) -> None:

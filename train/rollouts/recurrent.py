@@ -14,6 +14,7 @@ import torch
 from ray.rllib.core.columns import Columns
 
 from agents.networks.recurrent import Recurrent
+from envs.common.errors import ConfigError
 from train.rllib.modules import NetworkModule
 from train.rollouts.batch_runner import BatchEnvRunner
 from train.rollouts.fragment import Fragment
@@ -109,9 +110,19 @@ def stretch_lengths(stretches: torch.Tensor) -> torch.Tensor:
 def shuffled_stretches(stretches: torch.Tensor, num_parts: int, generator: torch.Generator) -> list[torch.Tensor]:
     """Deal whole stretches, in random order, into `num_parts` parts of about equally many.
 
-    Returns the positions of their entries.
+    If there are fewer stretches than parts, the longest are cut in halves until each part gets one: every learner makes as many
+    steps as the others, and each entry holds a state from which a stretch can begin. Returns the positions of the parts'
+    entries. Raises `ConfigError` if there are fewer entries than parts.
     """
+    if len(stretches) < num_parts:
+        raise ConfigError(
+            f"ppo.num_minibatches is {num_parts}, but a learner has only {len(stretches)} decisions to learn from; set it"
+            " lower, or have more played: ppo.num_steps, env.options.num_games"
+        )
     by_stretch = torch.argsort(stretches, stable=True)
-    pieces = by_stretch.split(stretch_lengths(stretches[by_stretch]).tolist())
+    pieces = list(by_stretch.split(stretch_lengths(stretches[by_stretch]).tolist()))
+    while len(pieces) < num_parts:
+        longest = max(range(len(pieces)), key=lambda k: len(pieces[k]))
+        pieces[longest : longest + 1] = pieces[longest].tensor_split(2)
     parts = torch.randperm(len(pieces), generator=generator).tensor_split(num_parts)
-    return [torch.cat([pieces[k] for k in part.tolist()] or [by_stretch[:0]]) for part in parts]
+    return [torch.cat([pieces[k] for k in part.tolist()]) for part in parts]

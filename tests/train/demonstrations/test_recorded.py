@@ -9,6 +9,7 @@ import pytest
 
 import agents
 from agents.evaluation.referee import Referee
+from envs.common.errors import UnknownNameError
 from tests.envs.battlesnake.traces import DATA
 from tests.train.recorded import cloning, record_games
 from train.cloning import cloned_world
@@ -70,6 +71,16 @@ def test_returns_are_what_the_outcome_pays_discounted(games):
         np.testing.assert_allclose(returns[1:], returns[:-1] / 0.9, rtol=1e-5)
     unknown, _ = read(cloning(games, snakes=["a"], train_batch_size=1), rewards={"ate_food": 1.0})
     assert np.isnan(unknown.demonstrations.returns).all()
+
+
+def test_a_snake_is_meant_by_its_name_or_by_its_id(games):
+    boards = [json.loads(path.read_text().splitlines()[1])["board"] for path in games.iterdir()]
+    ids = sorted({snake["id"] for board in boards for snake in board["snakes"] if snake["name"] == "a"})
+    (by_name, _), (by_id, _) = (read(cloning(games, snakes=snakes)) for snakes in (["a"], ids))
+    assert "a" not in ids
+    np.testing.assert_array_equal(by_id.demonstrations.observations, by_name.demonstrations.observations)
+    with pytest.raises(UnknownNameError, match=r"unknown snake 'nobody'\. Known: a, b\."):
+        read(cloning(games, snakes=[*ids, "nobody"]))
 
 
 def test_no_game_is_on_both_sides_of_the_split(games):

@@ -61,10 +61,28 @@ def test_actions_are_drawn_with_the_networks_probabilities(one_ray):
     assert ((observed - expected) ** 2 / expected).sum() < 16.3  # 99.9 % quantile, 3 degrees of freedom
 
 
+def test_going_on_changes_games_actions_and_views_the_more_was_played(one_ray):
+    """Kept is how many rollouts there were. After none, all is as at the beginning."""
+    seeds = []
+    for rollouts in (None, 0, 1, 2):
+        played = runner("symmetric-identity", symmetries=True)
+        if rollouts is not None:
+            played.carry_on({**played.progress(), "rollouts": rollouts})
+        assert played.progress()["rollouts"] == (rollouts or 0)
+        fragment = played.sample()[0]
+        assert played.progress()["rollouts"] == (rollouts or 0) + 1
+        drawn = (played._generator.initial_seed(), played._views._random.integers(1 << 40))
+        seeds.append((played._env_seed, *drawn, fragment.columns["obs"].tobytes(), fragment.columns["actions"].tobytes()))
+    assert seeds[0] == seeds[1]
+    for part in zip(*seeds, strict=True):
+        assert len(set(part)) == 3
+
+
 def test_sums_count_causes_by_code():
     columns = {"row": np.array([0, 1, 2]), "return": np.array([1.0, 2.0, 3.0]), "won": np.array([True, False, True])}
     sums = episode_sums({**columns, "cause": np.array([4, 0, 4])})
-    assert sums == {"return": 6.0, "won": 2.0, "cause_0": 1.0, "cause_4": 2.0}
+    counted = dict.fromkeys((f"cause_{code}" for code in range(7)), 0.0) | {"cause_0": 1.0, "cause_4": 2.0}
+    assert sums == {"return": 6.0, "won": 2.0, **counted}
 
 
 def test_an_unknown_world_option_is_a_config_error():

@@ -118,6 +118,33 @@ def test_learning_finds_the_probabilities_and_values_that_the_rollout_had():
             assert (columns[STATE].abs().sum(1) > 0).float().mean() > 0.3
 
 
+@pytest.mark.parametrize("num_parts", [5, 12])
+def test_where_there_are_fewer_stretches_than_parts_each_part_gets_a_piece(num_parts):
+    """Each entry is learned once, each piece from the state that its first entry was played with."""
+    runner = runner_of(recall(7, num_steps=16, num_games=2, delay=100))
+    columns = {name: torch.from_numpy(column.copy()) for name, column in runner.sample()[0].columns.items()}
+    assert len(columns[STRETCH].unique()) == 2
+    parts = shuffled_stretches(columns[STRETCH], num_parts, torch.Generator().manual_seed(0))
+    assert sorted(torch.cat(parts).tolist()) == list(range(32))
+    assert min(map(len, parts)) > 0
+    for order in parts:
+        batch = {name: column[order] for name, column in columns.items()}
+        with torch.inference_mode():
+            answers = runner.module.forward_train(batch)
+        torch.testing.assert_close(answers["vf_preds"], batch["vf_preds"], atol=1e-5, rtol=1e-5)
+
+
+def test_learning_goes_on_with_fewer_stretches_than_minibatches(one_ray):
+    experiment = recall(4, num_steps=16, num_games=2, delay=100).override(["ppo.num_minibatches=8"])
+    _, told = best_return(experiment, 2)
+    assert np.isfinite(told["learners"]["default_policy"]["policy_loss"])
+
+
+def test_parts_without_any_decision_are_refused():
+    with pytest.raises(ConfigError, match=r"ppo\.num_minibatches is 4, .* 3 decisions"):
+        shuffled_stretches(torch.tensor([0, 1, 1]), 4, torch.Generator())
+
+
 def test_what_was_remembered_ends_with_the_episode_and_lasts_over_rollouts():
     runner = runner_of(recall(4, num_steps=3, num_games=2, delay=2))
     runner.sample()
