@@ -24,7 +24,7 @@ from train.config import Experiment
 from train.rllib.env_runner_failures import EnvRunnerError, clear_errors
 from train.rllib.ray_runtime import is_lost_process, num_processes, running_ray
 from train.runs.evaluation import Evaluator
-from train.runs.folder import RunError, RunFolder, resume_command
+from train.runs.folder import ASKED, RunError, RunFolder, resume_command
 from train.runs.lock import locked
 from train.runs.progress import Progress
 from train.runs.resizing import resized
@@ -110,10 +110,12 @@ def train(
         progress.status("starting Ray and building the network" if experiment.uses_ray else "building the network")
         if experiment.uses_ray or plays_there:
             stack.enter_context(running_ray(num_processes(experiment), cluster))
+        asked = experiment
         if cluster and experiment.uses_ray:
             experiment = fit(sized(experiment), wait_minutes=wait_minutes, say=progress.say)
         if resume is None:
-            folder = RunFolder.create(Path(runs_dir), experiment, provenance())
+            note = {**provenance(), ASKED: asked.to_dict()} if asked != experiment else provenance()
+            folder = RunFolder.create(Path(runs_dir), experiment, note)
             stack.enter_context(locked(folder.path))
         folder.clean()
         # Ray has put a handler of its own in place of the one for SIGTERM.

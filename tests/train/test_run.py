@@ -20,6 +20,7 @@ from agents.card import BundleError
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError
 from procsnake import main
 from tests.train.experiments import toy
+from train.cluster.sizes import with_workers
 from train.comparison.trainings import look_for
 from train.config import Experiment
 from train.run import STOPPING, _stop_on_signals, train
@@ -323,6 +324,27 @@ def test_checkpoints_appear_whole_and_only_the_newest_stay(tmp_path):
     assert seen == [[], ["00000001"], ["00000001", "00000002"]]
     assert [c.name for c in folder.checkpoints()] == ["00000002", "00000003"]
     assert json.loads((folder.checkpoints()[-1] / "counters.json").read_text()) == {"iteration": 3}
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_better_policy_replaces_the_best_of_a_later_iteration_that_was_discarded(tmp_path, monkeypatch, is_killed):
+    """A run that goes on from before its best is at a lower iteration when it gets better still."""
+    folder = RunFolder.create(tmp_path, toy("identity"), {})
+    folder.save_best(lambda path: None, {"iteration": 100, "best": 0.5})
+    if is_killed:
+        monkeypatch.setattr(RunFolder, "_remove", staticmethod(lambda checkpoint: None))
+    folder.save_best(lambda path: None, {"iteration": 95, "best": 0.7})
+    assert folder.best_checkpoint()[1] == {"iteration": 95, "best": 0.7}
+    assert [path.name for path in folder.best_checkpoints()] == ["best-00000095", "best-00000100"][: 1 + is_killed]
+
+
+def test_a_run_that_was_fitted_to_a_cluster_is_found_by_the_experiment_that_was_asked_for(one_ray, tmp_path, monkeypatch):
+    monkeypatch.setattr("train.run.fit", lambda experiment, **_: with_workers(experiment, 1))
+    asked = toy("identity", steps=1024)
+    run = train(asked, runs_dir=tmp_path, cluster="auto").path
+    assert RunFolder.open(run)[1] == with_workers(asked, 1)
+    assert look_for(tmp_path, asked, finished=True) == run
+    assert look_for(tmp_path, asked.override(["seed=1"]), finished=True) is None
 
 
 def test_networks_of_the_card_can_be_built(one_ray, tmp_path):

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from envs.common import own_files
-from envs.common.bounded import parse_json, read_text
+from envs.common.bounded import MAX_YAML_BYTES, parse_json, parse_yaml, read_text
 from envs.common.command_line import replace_whole, shell_command
 from envs.common.errors import ProcsnakeError
 from train.config import Experiment
@@ -29,6 +29,8 @@ from train.runs.manifest import write_manifest
 CONFIG, CURVE, CHECKPOINTS, EVENTS, BUNDLE, COUNTERS, REPORT = (
     "config.yaml", "progress.csv", "checkpoints", "tensorboard", "bundle", "counters.json", "report.html",
 )  # fmt: skip
+ASKED = "asked_for"
+"""Key of the note in `config.yaml`: the experiment as it was before it was fitted to a cluster."""
 GENERATIONS = "generations"
 """The folder where a run that learns an evaluation makes its generations (`train.learned_evaluation`)."""
 CONFIG_SIGNATURE = "config.yaml.hmac"
@@ -175,8 +177,10 @@ class RunFolder:
         """Save the best checkpoint in the same way. The previous best is removed when this one is whole."""
         with disk_errors(self.path):
             target = self._save_as(f"{_BEST}{counters['iteration']:08d}", save, counters)
-            for old in self.best_checkpoints()[:-1]:
-                self._remove(old)
+            # A run that goes on from before its best reaches a better one at an earlier iteration, so order says nothing.
+            for old in self.best_checkpoints():
+                if old != target:
+                    self._remove(old)
         return target
 
     def _save_as(self, name: str, save: Save, counters: Mapping[str, Any]) -> Path:
@@ -210,14 +214,16 @@ class RunFolder:
 
     def newest_checkpoint(self) -> Checkpoint | None:
         """Return the newest checkpoint and its counters."""
-        return _last(self.checkpoints())
+        found = self.checkpoints()
+        return (found[-1], read_counters(found[-1])) if found else None
 
     def best_checkpoint(self) -> Checkpoint | None:
         """Return the checkpoint with the highest value of the experiment's `best_metric`, and its counters."""
-        return _last(self.best_checkpoints())
+        found = [(path, read_counters(path)) for path in self.best_checkpoints()]
+        return max(found, key=lambda checkpoint: checkpoint[1]["best"], default=None)
 
     def best_checkpoints(self) -> list[Path]:
-        """Return the checkpoints that were the best at their time, oldest first. Only after a kill there is more than one."""
+        """Return the checkpoints that were the best at their time, by iteration. Only after a kill there is more than one."""
         return self._listed(f"{_BEST}*")
 
     def _listed(self, pattern: str) -> list[Path]:
@@ -244,10 +250,6 @@ class RunFolder:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _last(checkpoints: list[Path]) -> Checkpoint | None:
-    return (checkpoints[-1], read_counters(checkpoints[-1])) if checkpoints else None
-
-
 def read_counters(checkpoint: Path) -> dict[str, Any]:
     """Read a checkpoint's counters. Raises `RunError` if they can't be read."""
     path = checkpoint / COUNTERS
@@ -261,17 +263,27 @@ def read_counters(checkpoint: Path) -> dict[str, Any]:
 
 
 def find_runs(runs_dir: str | os.PathLike[str], experiment: Experiment) -> list[Path]:
-    """Return the folders under `runs_dir` of runs of exactly this experiment, oldest first, finished or not."""
+    """Return the folders under `runs_dir` of runs of exactly this experiment, oldest first, finished or not.
+
+    Of a run that was fitted to a cluster, the experiment is the one that was asked for.
+    """
     found = []
     for config in sorted(Path(runs_dir).glob(f"{experiment.name}-*/{CONFIG}")):
         try:
-            same = Experiment.load(config) == experiment
+            same = _asked_for(config) == experiment
         except ProcsnakeError:
             # Of another version of procsnake, whose keys are no longer known.
             same = False
         if same:
             found.append(config.parent)
     return found
+
+
+def _asked_for(config: Path) -> Experiment:
+    made = Experiment.load(config)
+    note = parse_yaml(read_text(config, MAX_YAML_BYTES)).get("run")
+    asked = note.get(ASKED) if isinstance(note, dict) else None
+    return Experiment.from_dict(asked) if isinstance(asked, dict) else made
 
 
 def _iteration(row: Mapping[str, Any]) -> float:

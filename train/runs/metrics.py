@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from envs.battlesnake.state import ABSENT
+
 LEVEL_RETURNS = "level_returns"
 """Metrics key: what `train.rollouts.levels.level_returns` says of the episodes that ended, by world, in parts."""
 # RLlib's own names, which are not worth the seconds that importing it takes.
 _ALL_MODULES, _DEFAULT_MODULE = "__all_modules__", "default_policy"
-_RENAMED = {"default_optimizer_learning_rate": "learning_rate", "gradients_default_optimizer_global_norm": "gradient_norm"}
+_RENAMED = {"default_optimizer_learning_rate": "learning_rate"}
 _BOOK_KEEPING = ("num_", "module_train_batch_size", "weights_seq_no", "diff_num_grad")
 
 
@@ -20,17 +23,17 @@ def progress_row(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
 
     The names are RLlib's own wherever it has one. `mean_<column>` are means, over the episodes that ended, of the world's own
     columns of `BatchEnv.drain_episodes`. A mixture of worlds also has `episode_return_mean_<world>` and
-    `episode_len_mean_<world>`. `seconds_<phase>` are wall seconds, summed over env runners. Metrics of modules other than the
-    default one have the module's name in front.
+    `episode_len_mean_<world>`. None of these means is there if no episode ended. `seconds_<phase>` are wall seconds, summed
+    over env runners. Metrics of modules other than the default one have the module's name in front.
     """
     played = result.get("env_runners", {})
     # A sum over nothing is NaN once there has been something to sum.
     if not played.get("num_env_steps_sampled", 0) > 0:
         return {}
     row = {"agent_steps_per_second": sum(played["num_agent_steps_sampled"].values()) / seconds}
-    row |= {name: played[name] for name in ("episode_return_mean", "episode_len_mean") if name in played}
+    row |= _known({name: played[name] for name in ("episode_return_mean", "episode_len_mean") if name in played})
     row |= {"episodes": played["num_episodes"]}
-    means = dict(played.get("episode_means", {}))
+    means = _known(played.get("episode_means", {}))
     row |= _by_world(means)
     row |= {f"mean_{name}": mean for name, mean in means.items() if name not in ("return", "length")}
     row |= {f"seconds_{phase}": spent for phase, spent in played["phase_seconds"].items()}
@@ -41,6 +44,11 @@ def progress_row(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
             prefix = "" if module == _DEFAULT_MODULE else f"{module}_"
             row |= {f"{prefix}{name}": value for name, value in _of_module(learned).items()}
     return {name: float(value) for name, value in row.items()}
+
+
+def _known(means: Mapping[str, float]) -> dict[str, float]:
+    """Without the NaN that RLlib has for whatever it had a value of in an earlier iteration, and not in this one."""
+    return {name: mean for name, mean in means.items() if math.isfinite(mean)}
 
 
 def _by_world(means: dict[str, float]) -> dict[str, float]:
@@ -55,19 +63,26 @@ def _by_world(means: dict[str, float]) -> dict[str, float]:
 
 
 def _of_module(learned: Mapping[str, Any]) -> dict[str, float]:
-    return {
+    found = {
         _RENAMED.get(name, name): value
         for name, value in learned.items()
         if not isinstance(value, Mapping) and not name.startswith(_BOOK_KEEPING)
     }
+    # Each optimiser's has the name `gradients_<optimiser>_global_norm`.
+    norms = [found.pop(name) for name in list(found) if name.startswith("gradients_") and name.endswith("_global_norm")]
+    return {**found, "gradient_norm": math.hypot(*norms)} if norms else found
 
 
 def episode_sums(columns: dict[str, np.ndarray]) -> dict[str, float]:
-    """Return the sum of each column of `BatchEnv.drain_episodes`. The codes of `cause` are counted, each as `cause_<code>`."""
+    """Return the sum of each column of `BatchEnv.drain_episodes`.
+
+    The codes of `cause` are counted, each as `cause_<code>`. Those of Battlesnake are there also if nobody ended so.
+    """
     sums: dict[str, float] = {}
     for name, column in columns.items():
         if name == "cause":
             codes, counts = np.unique(column, return_counts=True)
+            sums |= dict.fromkeys((f"{name}_{code}" for code in range(ABSENT)), 0.0)
             sums |= {f"{name}_{code}": float(count) for code, count in zip(codes, counts, strict=True)}
         elif name not in ("row", "game", "killer", "level"):
             sums[name] = float(column.sum(dtype=np.float64))

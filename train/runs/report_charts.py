@@ -73,7 +73,7 @@ def evaluations(history: Columns) -> list[Chart]:
 def causes(history: Columns) -> list[Chart]:
     """Return the chart of how the episodes of each iteration ended, as shares."""
     ended = np.flatnonzero(history.get("episodes", np.zeros(0)) > 0)
-    names = sorted(name for name in history if name.startswith(_CAUSE))
+    names = sorted(name for name in history if name.startswith(_CAUSE) and (history[name] > 0).any())
     lines = [Line(name=cause_name(name), x=history[_STEPS][ended], y=history[name][ended]) for name in names]
     return [
         Chart(

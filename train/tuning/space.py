@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
+from envs.common.bounded import parse_yaml
 from envs.common.errors import ConfigError
 from train.algorithm_settings import ALGORITHMS
 from train.config import Experiment
@@ -69,8 +68,18 @@ def parse_space(key: str, text: Any) -> Space:
     if isinstance(text, str) and ".." in text:
         return _parse_range(key, text)
     if isinstance(text, str) and "," in text:
-        return Choice(tuple(_number_if_it_is_one(yaml.safe_load(part)) for part in text.split(",")))
+        return Choice(tuple(_number_if_it_is_one(_parsed(key, text, part)) for part in text.split(",")))
     raise ConfigError(f"search {key}={text!r} is neither low..high[:log] nor a,b,c; e.g. ppo.learning_rate=1e-4..1e-2:log")
+
+
+def _parsed(key: str, text: str, part: str) -> Any:
+    try:
+        return parse_yaml(part)
+    except ValueError as error:
+        raise ConfigError(
+            f"search {key}={text!r}: {part!r} between two commas is not YAML ({error}). Values with commas in them are given as"
+            f" a list: --set 'tune.search={{{key}: [[64, 64], [128, 128]]}}'"
+        ) from error
 
 
 def _number_if_it_is_one(value: Any) -> Any:

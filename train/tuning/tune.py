@@ -146,8 +146,13 @@ def _search(base: Experiment, settings: Tune, spaces: Mapping[str, Space], folde
     trials = [trial for trial in trials if trial.error or trial.percent_done]
     if not trials:
         raise KeyboardInterrupt
-    sign = -1.0 if settings.mode == "max" else 1.0
-    return sorted(trials, key=lambda trial: math.inf if trial.error else sign * trial.score)
+    return best_first(trials, settings.mode)
+
+
+def best_first(trials: Sequence[Trial], mode: str) -> list[Trial]:
+    """Return the trials, the best first, and those last that failed or have no score. `mode` is "max" or "min"."""
+    sign = -1.0 if mode == "max" else 1.0
+    return sorted(trials, key=lambda trial: math.inf if trial.error or math.isnan(trial.score) else sign * trial.score)
 
 
 def _scheduler(settings: Tune, spaces: Mapping[str, Space]) -> Any:

@@ -43,6 +43,7 @@ def test_it_goes_on_where_it_stopped(one_ray, old_run):
     before = RunFolder(old_run).curve()
     train(resume=old_run, trust=True)
     after = RunFolder(old_run).curve()
-    assert after[: len(before)] == before
+    # Columns that are new since then are empty.
+    assert [{name: row[name] for name in before[0]} for row in after[: len(before)]] == before
     assert int(after[len(before)]["iteration"]) == len(before) + 1
     assert float(after[-1]["agent_steps"]) >= 4500

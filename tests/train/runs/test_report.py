@@ -36,6 +36,7 @@ def a_run(tmp_path, rows=30, name="x", note=None, columns=None, **config) -> Pat
         row |= {"episode_return_mean": k / rows, "episode_len_mean": 3.0, "episodes": 5, "policy_loss": 0.1 / k}
         row |= {"seconds_env": 0.5, "seconds_learner": 1.5, "mean_won": 0.5}
         row |= {"mean_cause_1": 0.25, "mean_cause_0": 0.75} if k % 2 else {"mean_cause_0": 1.0}
+        row |= {"mean_cause_6": 0.0}
         if k % 10 == 0:
             row |= {"win_rate_vs_3xrandom": k / rows, "win_rate": k / rows}
         curve.append(row | (columns or {}))

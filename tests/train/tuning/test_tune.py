@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import csv
+import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from train.config import Experiment
 from train.run import train
 from train.runs.folder import RunFolder
 from train.tuning.space import Choice, NumberRange, parse_space, with_values
-from train.tuning.tune import table, tune
+from train.tuning.tune import Trial, best_first, table, tune
 
 
 def draws(space, count=2000):
@@ -58,6 +60,7 @@ def test_values_that_were_carried_outside_come_back():
         ("ppo.gamma=0.5..1.5", ConfigError, "ppo.gamma is 1.5"),
         ("network.name=mlp,mpl", UnknownNameError, "Did you mean 'mlp'"),
         ("no-equals", ConfigError, "no-equals"),
+        ("network.options.hidden_sizes=[64,64],[128,128]", ConfigError, r"hidden_sizes='\[64,64\],\[.*tune\.search"),
         ("dqn.gamma=0.5..0.9", ConfigError, "dqn.gamma.* is for dqn, but the experiment's algorithm is ppo"),
     ],
 )
@@ -84,11 +87,25 @@ def test_population_based_training_takes_one_algorithm(tmp_path):
         tune(toy("identity").override(["tune.scheduler=pbt"]).search(TWO_ALGORITHMS), runs_dir=tmp_path)
 
 
+def test_values_with_commas_in_them_are_listed_in_yaml():
+    chosen = toy("identity").override(["tune.search={network.options.hidden_sizes: [[64, 64], [128, 128]]}"])
+    ((key, text),) = chosen.tune.search.items()
+    assert parse_space(key, text) == Choice(([64, 64], [128, 128]))
+
+
 def test_values_apply_to_trials_of_their_algorithm_only():
     values = {"algorithm": "dqn", "ppo.gamma": 0.8, "dqn.gamma": 0.5, "seed": 3}
     made = with_values(toy("identity"), values)
     assert (made.algorithm, made.settings.gamma, made.seed) == ("dqn", 0.5, 3)
     assert with_values(toy("identity"), {**values, "algorithm": "ppo"}).settings.gamma == 0.8
+
+
+@pytest.mark.parametrize(("mode", "order"), [("max", [0.9, 0.5]), ("min", [0.5, 0.9])])
+def test_a_trial_that_failed_or_has_no_score_is_never_the_best(mode, order):
+    trials = [
+        Trial(Path("x"), {}, score, 100, error) for score, error in ((math.nan, ""), (0.5, ""), (0.7, "it fell"), (0.9, ""))
+    ]
+    assert [trial.score for trial in best_first(trials, mode)[:2]] == order
 
 
 def test_nothing_to_search_is_said():
