@@ -94,7 +94,8 @@ class PPOSettings(AlgorithmSettings):
     ent_coef: float | Knots = 0.01
     """Weight of the entropy bonus: a number or knots, as `learning_rate`."""
     max_grad_norm: float = 0.5
-    """Largest global norm of a gradient; longer ones are scaled down."""
+    """Largest global norm of a gradient; longer ones are scaled down. 0: no limit. With muon, the gradient of what Muon steps
+    and that of what Adam steps are limited each by itself."""
     target_kl: float | None = None
     """Leave out the remaining epochs of a batch once the approximate KL divergence is above this."""
     kl_coef: float = 0.0
@@ -152,7 +153,7 @@ class APPOSettings(PPOSettings):
     fragments_per_batch: int | None = None
     """Fragments in a batch. With None, so many that every env runner can have two requests: 2 · num_env_runners / max_lag."""
     rho_clip: float = 1.0
-    """Largest ratio of new to old probability by which a decision counts (the paper's ρ̄)."""
+    """Largest ratio of new to old probability by which a decision counts (the paper's ρ̄), above 0."""
     c_clip: float = 1.0
     """Largest ratio by which what comes after a decision counts for it (the paper's c̄)."""
 
@@ -162,6 +163,10 @@ class APPOSettings(PPOSettings):
         require(self, self.algorithm, "fragments_per_batch", 1)
         require(self, self.algorithm, "rho_clip", 0.0)
         require(self, self.algorithm, "c_clip", 0.0)
+        if not self.rho_clip:
+            raise ConfigError(
+                f"{self.algorithm}.rho_clip is {self.rho_clip:g}, by which no decision counts; give it more, as the paper's 1"
+            )
         if self.lstm_units:
             raise ConfigError(f"{self.algorithm} knows no memory (lstm_units is {self.lstm_units}); ppo does: algorithm=ppo")
         if self.concurrency:
@@ -219,7 +224,7 @@ class QSettings(AlgorithmSettings):
     tau: float = 1.0
     """How far the target network then goes towards the network, 0..1; 1: it is copied."""
     max_grad_norm: float = 10.0
-    """Largest global norm of a gradient; longer ones are scaled down."""
+    """Largest global norm of a gradient; longer ones are scaled down. 0: no limit."""
     bf16: bool | None = None
     """Roll out and learn in bfloat16; None: if the hardware is fast at it. Exported policies are float32 in any case."""
     num_threads: int | None = None

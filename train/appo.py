@@ -115,9 +115,9 @@ class APPO(PPO):
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
             until = time.monotonic() + _SECONDS_AN_ITERATION
             while len(self._flow.waiting) < self._fragments:
-                self._serve()
                 if time.monotonic() > until:
                     return
+                self._serve()
         played = self._flow.take(self._fragments)
         began = time.perf_counter()
         with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):

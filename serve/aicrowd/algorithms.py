@@ -61,7 +61,7 @@ def ppo(settings: Section, scale: Scale, notes: list[str]) -> dict[str, Any]:
         **_scheduled("entropy_coeff", settings.take("ent_coef")),
         "kl_coeff": kl_coef,
         "kl_target": float(settings.take("kl_target")),
-        "grad_clip": float(settings.take("max_grad_norm")),
+        "grad_clip": float(settings.take("max_grad_norm")) or None,
     }
 
 
@@ -152,7 +152,7 @@ def _q_learning(settings: Section, scale: Scale, notes: list[str]) -> dict[str, 
         "prioritized_replay": True,
         "prioritized_replay_alpha": alpha,
         "prioritized_replay_beta": float(beta),
-        "grad_clip": float(settings.take("max_grad_norm")),
+        "grad_clip": float(settings.take("max_grad_norm")) or None,
     }
 
 

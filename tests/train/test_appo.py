@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+import time
+
 import pytest
 
 from envs.common.errors import ConfigError
@@ -37,6 +40,16 @@ def test_learns_from_env_runners_that_play_with_older_weights(one_ray):
         algorithm.stop()
 
 
+def test_a_fragment_that_takes_longer_than_an_iteration_is_learned_from(one_ray, monkeypatch):
+    monkeypatch.setattr("train.appo._SECONDS_AN_ITERATION", 0.05)
+    algorithm = build_algorithm(toy_appo("identity"))
+    monkeypatch.setattr(algorithm, "_serve", lambda serve=algorithm._serve: (serve(), time.sleep(0.06)))
+    try:
+        assert [math.isfinite(algorithm.train()["learners"]["default_policy"]["policy_loss"]) for _ in range(2)] == [True, True]
+    finally:
+        algorithm.stop()
+
+
 def test_a_run_is_saved_resumed_and_exported(one_ray, tmp_path):
     experiment = toy_appo("identity", steps=6 * 1024)
     run = train(experiment, runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 3).path
@@ -51,6 +64,12 @@ def test_a_run_is_saved_resumed_and_exported(one_ray, tmp_path):
 def test_a_batch_has_as_many_fragments_as_keep_env_runners_busy_within_the_lag(runners, lag, expected):
     assert APPOSettings(max_lag=lag).fragments_per_update(runners) == expected
     assert APPOSettings(max_lag=lag, fragments_per_batch=3).fragments_per_update(runners) == 3
+
+
+def test_a_limit_by_which_no_decision_counts_is_refused():
+    assert APPOSettings(c_clip=0.0).c_clip == 0.0
+    with pytest.raises(ConfigError, match=r"appo\.rho_clip is 0.*no decision"):
+        APPOSettings(rho_clip=0.0)
 
 
 def test_a_memory_is_refused():

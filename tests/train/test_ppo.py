@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.train.experiments import best_return, toy
+from agents import networks
+from tests.train.experiments import best_return, toy, toy_q, train_until
 from train.algorithm_settings import PPOSettings
 from train.algorithms import build_algorithm
 from train.ppo import adapted_kl_coef, ppo_loss
@@ -159,6 +160,27 @@ def test_weight_of_the_kl_penalty_and_scale_of_rewards_are_part_of_a_checkpoint(
         second.stop()
 
 
+@pytest.mark.parametrize("made", [toy, toy_q])
+def test_a_resumed_run_plays_other_games_than_the_run_began_with(one_ray, tmp_path, made):
+    """The identity world shows random pictures; a resume would see the first ones again. Two resumes see the same."""
+    begun, *resumed = [build_algorithm(made("identity")) for _ in range(4)]
+    try:
+        for _ in range(2):
+            begun.train()
+        begun.save_to_path(str(tmp_path / "checkpoint"))
+        for algorithm in resumed[:2]:
+            algorithm.restore_from_path(str(tmp_path / "checkpoint"))
+        again, twin, beginning = (
+            {name: column.copy() for name, column in algorithm.env_runner.sample()[0].columns.items()} for algorithm in resumed
+        )
+        np.testing.assert_equal(again, twin)
+        # A quarter of four pictures are the same by chance.
+        assert (again["obs"] == beginning["obs"]).all(axis=(1, 2, 3)).mean() < 0.5
+    finally:
+        for algorithm in (begun, *resumed):
+            algorithm.stop()
+
+
 def test_solves_the_identity_world_with_every_option_at_once(one_ray):
     options = {"kl_coef": 0.05, "norm_reward": True, "clip_vloss": True, "target_kl": 0.2, "ent_coef": [[0, 0.02], [9000, 0.0]]}
     assert best_return(toy("identity", **options), 60)[0] >= 0.95
@@ -183,6 +205,48 @@ def test_gradients_move_the_weights_and_those_that_are_no_numbers_do_not(one_ray
     moved = [parameter.detach() - old for parameter, old in zip(parameters, before, strict=True)]
     assert sum(int((change < 0).sum()) for change in moved) == sum(change.numel() for change in moved) - is_spoilt
     assert (moved[0][0, 0] == 0) == is_spoilt
+
+
+class PartlyTrained(torch.nn.Module):
+    """A network with a frozen part, and one that it doesn't use."""
+
+    def __init__(self, observation_shape, num_actions):
+        super().__init__()
+        inputs = math.prod(observation_shape)
+        self.frozen, self.unused = torch.nn.Linear(inputs, 8).requires_grad_(False), torch.nn.Linear(inputs, 8)
+        self.actor = torch.nn.Linear(8, num_actions)
+
+    def forward(self, observations):
+        logits = self.actor(self.frozen(observations.flatten(1).float()))
+        return logits, logits[:, 0]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_parameters_that_are_frozen_or_unused_stay_as_they_are(one_ray, optimizer):
+    networks.register("partly-trained", PartlyTrained)
+    algorithm = build_algorithm(toy("identity", optimizer=optimizer).override(["network={name: partly-trained}"]))
+    before = algorithm.policy_weights()
+    try:
+        algorithm.train()
+        after = algorithm.policy_weights()
+    finally:
+        algorithm.stop()
+    moved = {name for name, value in before.items() if not np.array_equal(value, after[name])}
+    assert moved == {"network.actor.weight", "network.actor.bias"}
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+def test_a_limit_of_zero_is_no_limit_to_the_gradient(one_ray, algorithm):
+    made = (toy if algorithm == "ppo" else toy_q)("identity", max_grad_norm=0)
+    trained = build_algorithm(made)
+    before = trained.policy_weights()
+    try:
+        train_until(trained, lambda _, learned: bool(learned))
+        after = trained.policy_weights()
+    finally:
+        trained.stop()
+    assert trained.config.grad_clip is None
+    assert not all(np.array_equal(value, after[name]) for name, value in before.items())
 
 
 def test_the_same_seed_gives_the_same_numbers(one_ray):

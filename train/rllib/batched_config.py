@@ -55,7 +55,7 @@ class BatchedConfig(AlgorithmConfig):
             learner_connector=fragments_to_batch,
             add_default_connectors_to_learner_pipeline=False,
         )
-        config.training(grad_clip=settings.max_grad_norm, grad_clip_by="global_norm")
+        config.training(grad_clip=settings.max_grad_norm or None, grad_clip_by="global_norm")
         network = experiment.policy_network
         bf16 = has_fast_bfloat16() if settings.bf16 is None else settings.bf16
         model_config = {"name": network.name, "options": dict(network.options), "bf16": bf16, "imports": experiment.modules}

@@ -76,6 +76,12 @@ def test_target_networks_are_updated_as_often():
     assert dqn["target_network_update_freq"] == 100 * 64 / 4
 
 
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+def test_a_gradient_without_a_limit_has_none_there_either(algorithm):
+    """With TensorFlow, Ray limits it to 0 if it is told 0."""
+    assert translated(experiment(algorithm, f"{algorithm}.max_grad_norm=0")).body["config"]["grad_clip"] is None
+
+
 def test_repeated_actions_share_the_budget():
     translation = translated(experiment("ppo", "env.options.action_repeat=4"))
     assert translation.body["stop"] == {"timesteps_total": 2_000_000}
