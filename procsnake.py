@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import subprocess
 
+    from train.config import Experiment
+
 HERE = Path(__file__).resolve().parent
 OWN_PACKAGES = ("envs", "agents", "train", "serve")
 USER_ERROR, INTERRUPTED = 2, 130
@@ -224,7 +226,7 @@ def _join_cluster(address: str) -> AbstractContextManager[None]:
 
 
 def _add_quickstart(quickstart: argparse.ArgumentParser) -> None:
-    from envs.common.command_line import add_json, at_least
+    from envs.common.command_line import add_json, at_least, non_negative
 
     add_json(quickstart)
     quickstart.add_argument("--experiment", default="battlesnake-ppo", help="what to train (default: %(default)s)")
@@ -232,7 +234,7 @@ def _add_quickstart(quickstart: argparse.ArgumentParser) -> None:
     quickstart.add_argument("--games", type=at_least(1), default=400, help="games a match-up (default: %(default)s)")
     quickstart.add_argument("--runs", default="runs", help="folder of the runs (default: %(default)s)")
     hurried = f"{TURN_S:g}, and none after {SHOWN_S:.0f} seconds"
-    quickstart.add_argument("--delay", type=float, help=f"seconds between two turns on screen (default: {hurried})")
+    quickstart.add_argument("--delay", type=non_negative, help=f"seconds between two turns on screen (default: {hurried})")
 
 
 def run_quickstart(options: argparse.Namespace) -> int:
@@ -293,6 +295,7 @@ def _trained_run(options: argparse.Namespace) -> Path | None:
 
     overrides = [f"budget.max_minutes={options.minutes}"] if options.minutes is not None else []
     experiment = Experiment.load(options.experiment, overrides)
+    _require_a_snake(experiment, options.experiment)
     runs = find_runs(options.runs, experiment)
     # What is missing is told by what comes next.
     installed = all(map(importlib.util.find_spec, ("torch", "onnxruntime")))
@@ -306,6 +309,25 @@ def _trained_run(options: argparse.Namespace) -> Path | None:
         return finished[-1]
     result = train_and_tell(None if runs else experiment, options.runs, str(runs[-1]) if runs else None)
     return result.path if result.finished else None
+
+
+def _require_a_snake(experiment: Experiment, name_or_path: str) -> None:
+    """Raise `ConfigError` if what an experiment trains can't be served as a snake."""
+    from envs.battlesnake.observations import is_observation_type
+    from envs.common.command_line import shell_command
+    from envs.common.errors import ConfigError
+
+    instead = f"this trains it alone: {shell_command('train', name_or_path)}"
+    if not experiment.settings.has_policy:
+        raise ConfigError(f"quickstart serves what it trains, and {experiment.algorithm} trains no policy; {instead}")
+    world = experiment.env.name
+    if world != "battlesnake":
+        from train.runs.export import contracts, single_world
+
+        # Curricula, mixtures and worlds of a user's own may be of Battlesnake's boards.
+        with single_world(experiment) as made:
+            if not is_observation_type(contracts(experiment, made)["observation"]["type"]):
+                raise ConfigError(f"quickstart serves a snake, and {experiment.name} trains in {world}; {instead}")
 
 
 def _compiling_for_training() -> subprocess.Popen[bytes]:

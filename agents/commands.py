@@ -21,6 +21,7 @@ from envs.common.command_line import (
     columns,
     draw_all,
     game_settings,
+    non_negative,
     print_json,
     shell_command,
     wants_color,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from agents.bundle import Bundle
     from agents.evaluation import MatchupScore
 
+_SEATS = 4
+"""Snakes in a game of `evaluate` against one opponent, unless it says how many."""
 EVALUATE_HELP = """\
 An agent is the name of a built-in one (random, greedy, flood), a run folder, or a policy bundle (folder, zip or
 hf://user/name). A policy of another world than Battlesnake plays episodes of its own world: on levels that it never saw in
@@ -81,7 +84,8 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against", help="one opponent for all other seats (default: each built-in one, by threes and in duels)"
     )
-    parser.add_argument("--num-snakes", type=at_least(2), default=4, help="snakes per game (default: %(default)s)")
+    seats = "with --against: snakes per game (default: %(default)s)"
+    parser.add_argument("--num-snakes", type=at_least(2), default=_SEATS, help=seats)
     parser.add_argument("--games", type=at_least(1), default=200, help="games per match-up (default: %(default)s)")
     solo = "how many turns each agent survives alone, instead of games against others"
     parser.add_argument("--solo", action="store_true", help=solo)
@@ -110,7 +114,7 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--snake", help="id or name of the snake to test (default: the first that dies with the turn)")
     parser.add_argument("--agent", default="flood", help="who has to pass the test (default: %(default)s)")
     parser.add_argument("--out", metavar="FILE", help="file to write: .gif, .svg or .mp4, or the test")
-    parser.add_argument("--delay", type=float, default=0.12, help="seconds between two turns on screen")
+    parser.add_argument("--delay", type=non_negative, default=0.12, help="seconds between two turns on screen")
 
 
 def run_evaluate(options: argparse.Namespace) -> int:
@@ -129,6 +133,11 @@ def run_evaluate(options: argparse.Namespace) -> int:
     if len(options.agents) > 1:
         raise ConfigError(
             f"one agent is measured at a time, not {', '.join(options.agents)}; several are for Procgen's --levels"
+        )
+    if options.num_snakes != _SEATS and not options.against:
+        raise ConfigError(
+            f"--num-snakes is {options.num_snakes}, but without --against the games are against three of each built-in agent"
+            " and against one; leave it out, or name the opponent: --against flood"
         )
     effort, players = effort_of(options), list(filter(None, (options.agents[0], options.against)))
     tell_own_efforts(effort, ((player, player) for player in players))
@@ -251,6 +260,7 @@ def run_replay(options: argparse.Namespace) -> int:
     """Run `procsnake replay`. Returns the exit code."""
     from envs.battlesnake.recording import Recording, to_test
 
+    _refuse_other_actions_options(options)
     recording = Recording.read(options.recording)
     if options.action == "animate":
         from envs.battlesnake.render.animation import save_animation
@@ -269,3 +279,12 @@ def run_replay(options: argparse.Namespace) -> int:
         boards = recording.boards() if options.turn is None else [recording.board(options.turn)]
         draw_all((draw_board(board, color=wants_color(), columns=columns()) for board in boards), options.delay)
     return 0
+
+
+def _refuse_other_actions_options(options: argparse.Namespace) -> None:
+    if options.action == "show" and options.out is not None:
+        animate = shell_command("replay", "animate", options.recording, "--out", options.out)
+        raise ConfigError(f"show draws in the terminal and writes no file, so --out is for the other actions; try {animate}")
+    if options.action == "animate" and options.turn is not None:
+        show = shell_command("replay", "show", options.recording, "--turn", options.turn)
+        raise ConfigError(f"animate takes all turns, so --turn is for the other actions; one board: {show}")

@@ -8,7 +8,9 @@ import sys
 import pytest
 
 import procsnake
+import train.commands
 from serve import watching
+from train.config import Experiment
 
 WORKING = "import time; time.sleep(600)"
 
@@ -62,6 +64,28 @@ def test_what_compiles_beside_the_game_is_the_command_for_training(monkeypatch):
     ((python, script, *words),) = started
     assert (python, script) == (sys.executable, procsnake.__file__)
     assert procsnake.build_parser().parse_args(words).players == ["training"]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "said"),
+    [
+        ("procgen-ppo-cpu", "procgen-ppo-cpu trains in procgen/coinrun"),
+        ("battlesnake-evaluation", "learned_evaluation trains no"),
+    ],
+)
+def test_what_no_snake_comes_of_is_refused_before_it_trains(monkeypatch, capsys, tmp_path, experiment, said):
+    monkeypatch.setattr(train.commands, "train_and_tell", lambda *_: pytest.fail("it trains"))
+    assert procsnake.main(["quickstart", "--experiment", experiment, "--runs", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert f"train {experiment}" in told
+    assert told.count("\n") == 1
+
+
+def test_snakes_of_a_curriculum_are_snakes():
+    stages = [{"name": "battlesnake", "until": None, "options": {"observation": "flat-51s"}}]
+    changes = [f"env={{name: curriculum, options: {{stages: {stages}}}}}".replace("None", "null")]
+    procsnake._require_a_snake(Experiment.load("battlesnake-ppo", changes), "snake.yaml")
 
 
 def test_a_long_game_is_shown_without_pauses_in_the_end(monkeypatch):

@@ -411,6 +411,8 @@ def _convert(value: Any, kind: Any, key: str) -> Any:
         return value
     if dataclasses.is_dataclass(kind):
         return _convert_section(value, kind, key)
+    if kind is Any:
+        return value
     wanted = origin or kind
     if wanted is float and isinstance(value, int | str) and not isinstance(value, bool):
         value = _number(value)
@@ -419,6 +421,8 @@ def _convert(value: Any, kind: Any, key: str) -> Any:
         value = int(number) if isinstance(number, float) and number.is_integer() else value
     if wanted is list and isinstance(value, list) and arguments:
         return [_convert(item, arguments[0], f"{key}[{k}]") for k, item in enumerate(value)]
+    if wanted is dict and isinstance(value, dict) and arguments:
+        return {name: _convert(item, arguments[1], f"{key}.{name}") for name, item in value.items()}
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         raise ConfigError(f"{key} is {value!r}, but it must be of type {getattr(wanted, '__name__', wanted)}")
     return value

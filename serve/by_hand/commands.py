@@ -73,6 +73,8 @@ def play_by_hand(options: argparse.Namespace) -> int:
     if len(options.players) > 1 or world != "procgen":
         _refuse_players(options.players)
     _refuse_own_options(options, "a game of Battlesnake; leave it out")
+    if options.record is not None:
+        raise ConfigError("--record is for a game of Battlesnake or one that agents play; leave it out, or leave out --human")
     return _play_procgen(game, options)
 
 

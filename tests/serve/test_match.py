@@ -158,6 +158,7 @@ def test_the_browser_shows_games_among_urls_too(tmp_path):
         for _ in range(3):
             next(frames)
         assert [turn["turn"] for turn in game.turns(referee.game["id"], SNAKE)] == [0, 1, 2]
+        assert [turn["turn"] for turn in game.turns(referee.game["id"], SNAKE, since=1, limit=1)] == [1]
         assert game.recording(referee.game["id"], SNAKE).result is None
         for _ in frames:
             pass

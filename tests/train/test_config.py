@@ -72,12 +72,20 @@ def test_unknown_keys_and_names_are_refused_with_the_nearest(override, message):
         "evaluation={games: 10}",
         "evaluation={every_minutes: 1, opponents: [random]}",
         "evaluation={every_minutes: 1, games: 0}",
+        "evaluation.ratings={random: strong, greedy: 1200}",
         "stop={metric: win_rate, at_least: much}",
     ],
 )
 def test_values_of_the_wrong_type_or_range_are_refused(override):
     with pytest.raises(ConfigError, match=override.split("=")[0].replace(".", r"\.")):
         Experiment.load("battlesnake-ppo", [override])
+
+
+def test_ratings_are_numbers_however_yaml_reads_them():
+    overrides = ["evaluation.every_minutes=1", "evaluation.ratings={random: 1e3, greedy: 1200}"]
+    ratings = Experiment.load("battlesnake-ppo", overrides).evaluation.ratings
+    assert ratings == {"random": 1000.0, "greedy": 1200.0}
+    assert set(map(type, ratings.values())) == {float}
 
 
 def test_a_section_that_a_run_left_empty_can_be_filled(tmp_path):
