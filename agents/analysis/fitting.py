@@ -15,6 +15,7 @@ from agents.analysis.opinions import MoveSearch
 from agents.analysis.parallel import Tell, spread
 from agents.analysis.win_probability import GROUPS, Curve, WinProbability, group_of
 from agents.search.evaluation import SURE
+from agents.sprt.settings import Sprt
 from agents.tournament.settings import Game, Match
 from agents.tuning.learning import ridge_regression
 from agents.tuning.positions import read_games
@@ -102,8 +103,9 @@ def positions_of(recorded: tuple[Match, Game, bool], *, nodes: int) -> list[Posi
     state.seed(game.seed)
     running, search, found = start_games(state), MoveSearch(nodes), list[Position]()
     first = [seat.place == 1 for seat in game.seats]
+    begins = match.turns_of_opening(game.round) if isinstance(match, Sprt) else 0
     for turn, moves in enumerate(game.moves):
-        if turn % EVERY == 0 and turn >= getattr(match, "opening_turns", 0):
+        if turn % EVERY == 0 and turn >= begins:
             living = np.flatnonzero(state.arrays.cause[0] == ALIVE)
             group = group_of(len(living), search.is_learned(state))
             for slot in map(int, living):

@@ -18,7 +18,7 @@ class AnchoredGames(NamedTuple):
     """Games against one group of opponents."""
 
     won: float
-    """Games won; a draw counts as one win divided by the number of players."""
+    """Games won; a first place that k players share counts as 1 / k of a win."""
     games: int
     opponents: Sequence[float]
     """The Elo rating of each opponent in such a game."""

@@ -44,6 +44,13 @@ class GameResults:
         """The number of games without a winner: the last snakes died on the same turn, or the turn limit came first."""
         return int((self.winner == NOBODY).sum())
 
+    @property
+    def points(self) -> np.ndarray:
+        """The agents' points over all games, float64 (A,): in each game the k who last longest have 1/k each, and others 0."""
+        lasted = np.where(self.cause == ALIVE, np.iinfo(np.int32).max, self.death_turn)
+        first = lasted == lasted.max(axis=1, keepdims=True)
+        return np.asarray((first / first.sum(axis=1, keepdims=True)).sum(axis=0))
+
 
 def play_games(
     agents: Sequence[Agent],
@@ -116,7 +123,7 @@ def _results(state: State, agents: Sequence[Agent], seats: np.ndarray, running: 
     )
 
 
-def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+def wilson_interval(successes: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
     """Return Wilson's score interval for a proportion (E. B. Wilson, JASA 22, 1927); (0, 1) if n is 0.
 
     Raises `ConfigError` unless 0 <= successes <= n and 0 < confidence < 1.
@@ -150,6 +157,8 @@ class MatchupScore:
     """The mean length of the agent's snake when its game ended or it died."""
     causes: dict[str, int]
     """How often the agent's snake died of each cause; "survived" counts the other games."""
+    points: float | None = None
+    """The agent's part of `GameResults.points`. None in records that were written before there was such a figure."""
 
     @property
     def win_rate(self) -> float:
@@ -225,6 +234,7 @@ def score(results: GameResults, agent: int = 0) -> MatchupScore:
         mean_turns=float(results.turns.mean()),
         mean_length=float(results.snake_length[:, agent].mean()),
         causes={CAUSE_NAMES[code] or "survived": int(count) for code, count in zip(codes, counts, strict=True)},
+        points=float(results.points[agent]),
     )
 
 

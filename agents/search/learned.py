@@ -21,7 +21,7 @@ from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, State
 from envs.common.bounded import parse_json, read_text
-from envs.common.command_line import write_whole
+from envs.common.command_line import known_to_json, write_whole
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
 
 HAND_WRITTEN = "hand-written"
@@ -117,7 +117,9 @@ class LearnedEvaluation:
         """Write the file as JSON. Raises `ConfigError` if it can't be written."""
         phases = [{"up_to": one.up_to, **{group: dict(getattr(one, group)) for group in _GROUPS}} for one in self.phases]
         data = {"procsnake_evaluation": _VERSION, "width": self.width, "height": self.height, "phases": phases}
-        write_whole(path, json.dumps({**data, "training": dict(self.training)}, indent=1) + "\n")
+        # Files of commit e685437 and before may have an infinite Elo in their training.
+        training = known_to_json(dict(self.training))
+        write_whole(path, json.dumps({**data, "training": training}, indent=1, allow_nan=False) + "\n")
 
     def applies_to(self, state: State) -> bool:
         """Whether the evaluation is meant for board 0 of this state. Elsewhere a search uses the hand-written one."""

@@ -77,7 +77,7 @@ def _summary(progress: SprtProgress) -> str:
         rows += [
             ("score, 95 % interval", f"{score.value:.1%} ({score.low:.1%} … {score.high:.1%})"),
             ("Elo, 95 % interval", estimate_in_words(found.elo)),
-            ("normalised Elo, 95 % interval", estimate_in_words(found.normalised_elo)),
+            ("normalised Elo, 95 % interval", estimate_in_words(found.normalised_elo) if found.normalised_elo else "unknown"),
         ]
     return table(rows)
 

@@ -27,6 +27,7 @@ from agents.tournament.play import play_side_by_side
 from agents.tournament.settings import Game
 from agents.tournament.store import Store
 from agents.tournament.workers import InThreads, MakeWorkers
+from envs.common.command_line import known_to_json
 
 _FEW_BLOCKS = 20
 """With fewer blocks than this, the strength that they show isn't used to predict how long the test will take."""
@@ -98,7 +99,8 @@ class SprtProgress:
         """Return how many more games the test takes on average if the players are as strong as they seem; at most all."""
         found, hypotheses = self.strength(), self.test.hypotheses
         middle = (hypotheses.elo0 + hypotheses.elo1) / 2
-        seems = found.normalised_elo.value if found and self.blocks >= _FEW_BLOCKS else middle
+        known = found.normalised_elo if found and self.blocks >= _FEW_BLOCKS else None
+        seems = known.value if known else middle
         expected = self.test.seats * expected_blocks(hypotheses, self.test.seats, seems, ratio=self.ratio)
         return max(0, min(expected, self.test.seats * self.most_blocks - len(self._games)))
 
@@ -123,7 +125,8 @@ class SprtProgress:
                 for score, number in zip(possible_scores(t.seats), self.counts, strict=True)
                 if number or t.seats == 2
             },
-            **(asdict(found) if found else {"score": None, "elo": None, "normalised_elo": None}),
+            # An infinite Elo is null, because JSON has no such number.
+            **known_to_json(asdict(found) if found else {"score": None, "elo": None, "normalised_elo": None}),
             "effort": {
                 "nodes": t.nodes,
                 "cpu_ms": t.cpu_ms,

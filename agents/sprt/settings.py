@@ -78,6 +78,10 @@ class Sprt(Match):
         """Return the players in slot order of game `rotation` of a block."""
         return tuple(FIRST if slot == rotation else SECOND for slot in range(self.seats))
 
+    def turns_of_opening(self, block: int) -> int:
+        """Return how many turns the games of a block begin with that nobody chose. The block is the `round` of its games."""
+        return len(self.book[block].moves) if self.book else self.opening_turns
+
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Sprt:
         hypotheses = Hypotheses(**data["hypotheses"])

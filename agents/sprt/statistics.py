@@ -22,6 +22,7 @@ from typing import Literal
 
 import numpy as np
 
+from agents.evaluation import wilson_interval
 from envs.common.errors import ConfigError
 
 Verdict = Literal["H0", "H1"]
@@ -144,7 +145,7 @@ def _multiplier(frequencies: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its 95 % interval. It is infinite if all games went one way."""
+    """A value and its 95 % interval."""
 
     value: float
     low: float
@@ -161,22 +162,34 @@ class Strength:
     score: Estimate
     """The mean score of a game, 0..1."""
     elo: Estimate
-    """The difference in Elo points. 0 means that it wins 1 / seats of the games, and 400 points more are ten times the odds."""
-    normalised_elo: Estimate
+    """The difference in Elo points. 0 means that it wins 1 / seats of the games, and 400 points more are ten times the odds. It
+    is infinite where the score is 0 or 1."""
+    normalised_elo: Estimate | None
+    """None while all blocks have scored alike, because then nobody knows the standard deviation of a game."""
 
 
 def strength(counts: np.ndarray, seats: int) -> Strength:
-    """Return the strength that `counts` (K,) of blocks by their score show. Raises `ConfigError` if there are no blocks."""
+    """Return the strength that `counts` (K,) of blocks by their score show. Raises `ConfigError` if there are no blocks.
+
+    The score's interval is that of a normal mean, by the variance between blocks. Blocks that have all scored alike show no
+    variance. Then it is Wilson's for a proportion of so many blocks (E. B. Wilson, "Probable Inference, the Law of Succession,
+    and Statistical Inference", JASA 22, 1927). That is on the safe side, because scores from 0 to 1 never vary more than wins
+    and losses with the same mean.
+    """
     blocks = int(np.sum(counts))
     if blocks == 0:
         raise ConfigError("there are no games to judge a strength by")
     scores, z = np.array(possible_scores(seats), float), NormalDist().inv_cdf(0.975)
     mean = float((counts * scores).sum() / blocks)
+    if np.count_nonzero(counts) == 1:
+        low, high = wilson_interval(mean * blocks, blocks)
+        # Rounding would make 0 or 1 a number beside it, whose Elo is some thousands.
+        alike = Estimate(mean, min(low, mean), max(high, mean))
+        return Strength(alike, _each(alike, lambda p: elo(p, seats)), None)
     deviation = math.sqrt(float((counts * (scores - mean) ** 2).sum() / blocks))
     spread = z * deviation / math.sqrt(blocks)
     score = Estimate(mean, max(0.0, mean - spread), min(1.0, mean + spread))
-    above = mean - 1 / seats
-    t = above / deviation if deviation > 0 else math.copysign(math.inf, above) if above else 0.0
+    t = (mean - 1 / seats) / deviation
     normalised, half = _SCALE * t / math.sqrt(seats), _SCALE * z / math.sqrt(seats * blocks)
     return Strength(score, _each(score, lambda p: elo(p, seats)), Estimate(normalised, normalised - half, normalised + half))
 

@@ -19,7 +19,7 @@ from agents.sprt.page import verdict_in_words, write_page
 from agents.sprt.play import play_sprt
 from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
-from agents.tournament.settings import Player
+from agents.tournament.settings import Player, derived_seed
 from agents.tournament.store import Store
 from agents.tournament.workers import InProcesses, InThreads
 from agents.tuning.gate import figures_of
@@ -64,7 +64,7 @@ _SAME_IN_THE_TEST = (
     *("nodes", "time", "snakes", "width", "height", "ruleset", "map", "food_spawn_chance", "minimum_food"),
     *("hazard_damage_per_turn", "shrink_every_n_turns", "opening_turns", "max_turns", "elo0", "elo1"),
 )
-"""The options that `sprt` and `tune --accept` take as well. The seed isn't among them: a test needn't have the same starts."""
+"""The options that `sprt` and `tune --accept` take as well. The seed isn't among them: a test has other starts."""
 
 
 def parser(player: str, prog: str) -> Parser:
@@ -194,8 +194,9 @@ def _tell(options: argparse.Namespace, out: Path, parameters: Sequence[Parameter
     for one in parameters:
         print(f"  {one.name}  {one.plain(one.start):g} → {values[one.name]:g}")
     games = _same_games(options)
-    test = shell_command("sprt", f"tuned={_with_file(options.player, out)}", f"before={options.player}", *games)
-    accept = shell_command("tune", options.player, "--accept", out, *games)
+    both, seed = (f"tuned={_with_file(options.player, out)}", f"before={options.player}"), _seed_of_test(options.seed)
+    test = shell_command("sprt", *both, *games, f"--seed={seed}")
+    accept = shell_command("tune", options.player, "--accept", out, *games, f"--seed={options.seed}")
     print(f"written: {out}, not accepted until a sequential test has found it better: {test}")
     print(f"or, with the verdict in the file: {accept}")
 
@@ -206,6 +207,12 @@ def _same_games(options: argparse.Namespace) -> list[str]:
     _add_options(defaults)
     asked = {name: getattr(options, name) for name in _SAME_IN_THE_TEST}
     return [f"--{name.replace('_', '-')}={value}" for name, value in asked.items() if value != defaults.get_default(name)]
+
+
+def _seed_of_test(seed: int) -> int:
+    """Another seed than the tuning's, because the parameters are fitted to the tuning's own openings."""
+    # Texel's method draws nothing, so it takes any number as its seed.
+    return derived_seed(abs(seed), 1)
 
 
 def _with_file(player: str, path: Path) -> str:
@@ -227,7 +234,10 @@ def _accept(options: argparse.Namespace) -> int:
     jobs = options.jobs or usable_cores()
     places = InThreads if jobs == 1 else InProcesses
     with Store(store_path, Sprt) as store, Live(sprt_line) as live:
-        test = _test(tuned, options)
+        test, kept = _test(tuned, options), store.load()
+        # A test that commit e685437 or one before it began has the tuning's own seed, and goes on with that.
+        if kept is None or kept.seed != options.seed:
+            test = replace(test, seed=_seed_of_test(options.seed))
         tell_own_efforts(test.effort, test.names_and_specs)
         progress = play_sprt(test, store, concurrency=jobs, workers=places, max_games=options.games, on_game=live)
     page = write_page(progress, Path(store_path).with_suffix(".html"))

@@ -103,7 +103,7 @@ def _seen(match: Match, game: Game, every: int) -> Iterator[tuple[State, int]]:
     state = State(1, width=match.width, height=match.height, num_snakes=len(game.seats), settings=match.settings)
     state.seed(game.seed)
     running, search = start_games(state), AlphaBeta(nodes=_NODES, weights=Weights(), evaluation=HAND_WRITTEN)
-    first = match.opening_turns if isinstance(match, Sprt) else 1
+    first = match.turns_of_opening(game.round) if isinstance(match, Sprt) else 1
     for turn, moves in enumerate(game.moves):
         if turn >= first and (turn - first) % every == 0:
             for slot in map(int, np.flatnonzero(state.arrays.cause[0] == ALIVE)):

@@ -183,14 +183,15 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def print_json(value: Any) -> None:
     """Print a command's results on stdout as JSON. Paths become text, and numbers that JSON doesn't have (NaN) become null."""
-    print(json.dumps(_known_to_json(value), indent=2, default=str))
+    print(json.dumps(known_to_json(value), indent=2, default=str))
 
 
-def _known_to_json(value: Any) -> Any:
+def known_to_json(value: Any) -> Any:
+    """Return a value of JSON's types with null for numbers that JSON doesn't have, such as NaN and infinity."""
     if isinstance(value, dict):
-        return {key: _known_to_json(item) for key, item in value.items()}
+        return {key: known_to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_known_to_json(item) for item in value]
+        return [known_to_json(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

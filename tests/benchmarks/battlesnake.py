@@ -1,6 +1,7 @@
 """How fast the Battlesnake engine is: `python -m tests.benchmarks.battlesnake [--quick] [--json]`.
 
 11×11, 4 snakes, standard rules, safe-random moves, whole games with food, deaths and resets. CPU-time rates count every thread.
+Only in "one game through the batch call" each snake takes its first allowed move.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tests.benchmarks.measure import Rate, machine, rate
 
 TURNS = 64
 OLD_GYM_STEPS_PER_S = 3800
-"""The SageMaker starter pack's gym with this workload on two cores of this kind of machine."""
+"""The SageMaker starter pack's gym with safe-random moves on two cores of this kind of machine."""
 COLD = """
 import sys, time
 import numpy as np
@@ -98,7 +99,10 @@ def safe_actions(env: BattlesnakeVectorEnv, rng: np.random.Generator) -> np.ndar
 
 
 def env_turns(env: BattlesnakeVectorEnv, steps: int = 16) -> tuple[Callable[[], int], list[int]]:
-    """Whole steps of the environment with observations, masks, rewards and episodes; also counts the observations."""
+    """Whole steps of the environment with observations, masks, rewards and episodes; also counts the observations.
+
+    Moves are safe and random. With fewer than 16 games they are the first allowed ones, but for the games' beginning.
+    """
     env.restart(0)
     rng, seen = np.random.default_rng(0), [0]
     for _ in range(60):

@@ -7,8 +7,8 @@ a network's name, as in `stem+ppo.learning_rate=2e-4`. "cleanrl" is no network o
 `tests.benchmarks.procgen` with CleanRL's own settings (256 steps, three epochs of 8).
 
 FILE gets a line of JSON per training. What is in it isn't trained again, so the same command goes on where it was stopped;
-`--part 1/2` and `--part 2/2` are two processes that share the work. Each training has a process of its own, because procsnake's
-memory settings would help the loop and can't be taken back.
+one with other `--steps` or `--seconds` needs another FILE. `--part 1/2` and `--part 2/2` are two processes that share the work.
+Each training has a process of its own, because procsnake's memory settings would help the loop and can't be taken back.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def unseen_score(answer: Answer, game: str, levels: str = "test:200") -> float:
 
 def learn(network: str, game: str, seed: int, *, steps: int, seconds: float) -> dict[str, Any]:
     """Train until both marks are passed. Returns the scores at each, and the decisions and CPU seconds of training."""
-    found: dict[str, Any] = {"network": network, "game": game, "seed": seed}
+    found: dict[str, Any] = {"network": network, "game": game, "seed": seed, "steps": steps, "seconds": seconds}
     spent, done = 0.0, 0
     with ExitStack() as stack:
         iterate, answer = cleanrl(game, seed) if network == CLEANRL else procsnake(network, game, seed, stack)
@@ -131,9 +131,17 @@ def jobs(names: list[str], games: list[str], seeds: int) -> Iterator[tuple[str, 
     return ((name, game, seed) for seed in range(seeds) for game in games for name in names)
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """What has been trained so far."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def read(path: Path, *, steps: int, seconds: float) -> list[dict[str, Any]]:
+    """What has been trained so far. Ends the program if a line is of another budget; old lines don't say theirs."""
+    found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    for one in found:
+        own = one.get("steps", steps), one.get("seconds", seconds)
+        if own != (steps, seconds):
+            raise SystemExit(
+                f"{path} has results of --steps {own[0]} --seconds {own[1]:g}, not of {steps} and {seconds:g}; ask for those,"
+                " or choose another --out"
+            )
+    return found
 
 
 def report(found: list[dict[str, Any]], names: list[str], games: list[str]) -> None:
@@ -178,16 +186,17 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="only print what is there")
     options = parser.parse_args()
     k, n = (int(number) for number in options.part.split("/"))
+    budget = {"steps": options.steps, "seconds": options.seconds}
     todo = [] if options.report else list(jobs(options.networks, options.games, options.seeds))[k - 1 :: n]
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as alone:
         for name, game, seed in todo:
-            if any((one["network"], one["game"], one["seed"]) == (name, game, seed) for one in read(options.out)):
+            if any((one["network"], one["game"], one["seed"]) == (name, game, seed) for one in read(options.out, **budget)):
                 continue
-            found = alone.submit(learn, name, game, seed, steps=options.steps, seconds=options.seconds).result()
+            found = alone.submit(learn, name, game, seed, **budget).result()
             print(found, flush=True)
             with options.out.open("a") as file:
                 file.write(json.dumps(found) + "\n")
-    report(read(options.out), options.networks, options.games)
+    report(read(options.out, **budget), options.networks, options.games)
 
 
 if __name__ == "__main__":

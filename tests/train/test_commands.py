@@ -13,7 +13,7 @@ import yaml
 from tests.command_line import run
 from tests.train.experiments import toy
 from train.commands import _without_places
-from train.comparison.statistics import mean, reached
+from train.comparison.statistics import mean, reached_at
 from train.run import RunResult, train
 from train.runs.history import read_columns
 from train.tuning.tune import Trial, TuneResult
@@ -139,7 +139,8 @@ def test_several_seeds_are_trained_once_each_and_told_together(one_ray, capsys, 
     assert commands == [f"procsnake train --config experiment.yaml --json --set seed={seed}" for seed in (0, 1)]
     assert told["reached"]["seeds"] == "2"
     assert all((tmp_path / name).is_file() for name in told["written"])
-    ends = [reached(columns, "episode_return_mean", both_had(first, second)) for columns in map(read_columns, (first, second))]
+    at, histories = both_had(first, second), map(read_columns, (first, second))
+    ends = [reached_at(columns, "episode_return_mean", at) for columns in histories]
     assert told["reached"]["episode_return_mean"] == mean(ends).text()
 
 

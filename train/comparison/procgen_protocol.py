@@ -16,6 +16,17 @@ STEPS_A_SECOND_AND_CORE: Mapping[str, float] = {"procgen-ppo": 370.0, "procgen-p
 """Of the experiments that were measured, learning included: docs/procgen.md, "Speed" (746 and 3,031 on two cores)."""
 
 
+_OWN: Mapping[str, str] = {
+    "seed": "--seeds",
+    "env.name": "--games",
+    "env.options.levels": "--levels",
+    "env.options.distribution_mode": "--mode",
+    "budget.max_minutes": "--minutes",
+    "budget.total_agent_steps": "--steps",
+}
+"""What the protocol sets, so that results belong to the right game and seed, and the option that asks for it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
     """Which games are trained how long, on which levels, and how they are measured."""
@@ -81,11 +92,19 @@ class Protocol:
             f"seed={seed}",
             f"budget.max_minutes={'null' if self.minutes is None else f'{self.minutes:g}'}",
             f"budget.total_agent_steps={'null' if self.steps is None else self.steps}",
-            f"{whole.algorithm}.num_threads={num_threads}",
             # What a run measures of itself on the way costs it time that another contender would learn in.
             "evaluation=null",
         ]
-        return Experiment.load(self.experiment, [*own, *self.overrides])
+        algorithm = Experiment.load(self.experiment, [*own, *self.overrides]).algorithm
+        made = Experiment.load(self.experiment, [*own, f"{algorithm}.num_threads={num_threads}", *self.overrides])
+        wanted, found = Experiment.load(self.experiment, own).to_dict(), made.to_dict()
+        for key, option in _OWN.items():
+            if _at(found, key) != _at(wanted, key):
+                raise ConfigError(
+                    f"--set makes {key} {_at(found, key)!r}, but the benchmark sets it to {_at(wanted, key)!r} itself;"
+                    f" ask for it by {option}"
+                )
+        return made
 
     @property
     def steps_a_second_and_core(self) -> float:
@@ -96,6 +115,12 @@ class Protocol:
         """Return how many hours of wall time the trainings take, `jobs` at a time, each at `steps_per_second`."""
         each = self.minutes / 60 if self.minutes is not None else (self.steps or 0) / steps_per_second / 3600
         return -(-len(self.games) * self.seeds // jobs) * each
+
+
+def _at(settings: Mapping[str, Any], key: str) -> Any:
+    """The value at a dotted key; None if there is none."""
+    section, _, rest = key.partition(".")
+    return _at(settings[section], rest) if rest else settings.get(section)
 
 
 PRESETS: Mapping[str, Protocol] = {

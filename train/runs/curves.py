@@ -17,7 +17,7 @@ from agents.pages.figure import save_charts
 from envs.common.command_line import write_whole
 from envs.common.errors import UnknownNameError
 from train.algorithm_settings import ALGORITHMS
-from train.comparison.statistics import BAND_NOTES, LAST_SHARE, mean, mean_line, reached
+from train.comparison.statistics import BAND_NOTES, LAST_SHARE, mean, mean_line, reached_at
 from train.runs.folder import RunError, disk_errors
 from train.runs.history import Columns, read_columns, read_config
 
@@ -94,11 +94,15 @@ def chart_of(groups: Sequence[SeedGroup], metric: str, by: str, interval: str = 
 
 
 def rows_of(groups: Sequence[SeedGroup], metrics: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Return the heads of a table, and a row for each group: the means of the last fifth of its time, with 95 % intervals."""
+    """Return the heads of a table, and a row for each group: what `reached_at` says of the minutes that all of its runs had.
+
+    These are the means over seeds with Student's 95 % intervals. What runs came to later doesn't count.
+    """
     rows = []
     for group in groups:
-        steps = np.mean([columns["agent_steps"][-1] for columns in group.histories])
-        ends = [mean([reached(columns, name, group.minutes) for columns in group.histories]) for name in metrics]
+        at, histories = group.minutes, group.histories
+        steps = np.mean([np.interp(at, columns["minutes"], columns["agent_steps"]) for columns in histories])
+        ends = [mean([reached_at(columns, name, at) for columns in histories]) for name in metrics]
         cells = [end.text() for end in ends]
         rows.append([group.name, str(len(group.histories)), f"{group.minutes:.1f}", f"{steps:,.0f}", *cells])
     return ["experiment", "seeds", "minutes", "decisions", *metrics], rows
@@ -154,8 +158,9 @@ def _page(groups: Sequence[SeedGroup], charts: Sequence[Chart], interval: str) -
             f"Reached in the last {LAST_SHARE:.0%} of the time",
             table(rows, head=heads),
             note(
-                "Means over the episodes that ended then, with Student's 95 % intervals over seeds. Runs of one experiment"
-                " whose configurations differ in more than the seed are numbered."
+                "Means over the episodes that ended then, or the last value of what is measured now and then, with Student's"
+                " 95 % intervals over seeds. The time is what all seeds of the row have had. Runs of one experiment whose"
+                " configurations differ in more than the seed are numbered."
             ),
             note(apart(groups)),
         ),

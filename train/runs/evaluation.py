@@ -95,8 +95,8 @@ class Evaluator:
                 max_turns=world.max_turns,
             )
             if ratings := self.settings.ratings:
-                won = score.win_rate * score.games + score.draws / (len(group) + 1)
-                rated.append(AnchoredGames(won, score.games, [ratings[name] for name in group]))
+                assert score.points is not None
+                rated.append(AnchoredGames(score.points, score.games, [ratings[name] for name in group]))
             label = group_label(group)
             metrics |= {
                 f"win_rate_vs_{label}": score.win_rate,

@@ -50,8 +50,9 @@ def _test(card: dict[str, Any]) -> tuple[str, ...]:
     test = card["test"]
     if test is None:
         return ("", "", "", "", "not tested yet")
-    elo = test["elo"]
-    interval = f"{elo['value']:+.0f} ({elo['low']:+.0f} to {elo['high']:+.0f})"
+    parts = [test["elo"][name] for name in ("value", "low", "high")]
+    value, low, high = ("unbounded" if part is None else f"{part:+.0f}" for part in parts)
+    interval = f"{value} ({low} to {high})"
     verdict = "accepted" if card["accepted"] else "refused" if test["verdict"] == "H0" else "undecided, not accepted"
     return (str(test["against"]), f"{test['games']:,}", f"{test['score']['value']:.1%}", interval, verdict)
 

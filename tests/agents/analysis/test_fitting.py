@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from agents.analysis import fitting
 from agents.analysis.fitting import Position, fit, fit_curve, measure, positions_of, table
 from agents.analysis.win_probability import GROUPS, Curve, WinProbability
 from agents.search.evaluation import WIN
@@ -13,6 +14,7 @@ from agents.tournament.settings import Player, Tournament
 from agents.tournament.store import Store
 from agents.tuning.positions import read_games
 from envs.common.errors import ConfigError
+from tests.agents.sprt import made as sprt
 
 TRUE = Curve(scale=700, offset=-0.4, proven_loss=0.1, proven_win=0.9)
 
@@ -61,6 +63,16 @@ def test_positions_of_a_store_are_seen_by_every_living_snake(tmp_path):
     assert len(positions) == sum(1 + (seat.died - 1 if seat.died else game.turns - 1) // 16 for seat in game.seats)
     with pytest.raises(ConfigError, match="group 'duel'"):
         fit([tmp_path / "games.db"], nodes=200, pool=None, tell=lambda done, of: None)
+
+
+def test_of_a_test_from_a_book_each_openings_own_turns_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "EVERY", 1)
+    sprt.play(sprt.with_book(1, 8), tmp_path / "sprt.db")
+    match, games = read_games(tmp_path / "sprt.db")
+    for game in games:
+        # Both snakes live through the opening.
+        turns = sum((seat.died or game.turns) - (1, 8)[game.round] for seat in game.seats)
+        assert len(positions_of((match, game, True), nodes=20)) == turns
 
 
 def test_files_keep_of_a_bin_what_the_table_says():

@@ -119,6 +119,25 @@ def test_all_dead_at_once_is_a_draw_and_nobody_wins():
     assert results.draws == together.sum()
 
 
+def test_a_game_scores_an_equal_share_for_those_who_last_longest_and_nothing_for_others():
+    survived, died = ALIVE, WALL_COLLISION
+    causes = np.array([[survived, died, died], [died, died, died], [died, died, died], [survived, survived, died]])
+    results = GameResults(
+        names=["a", "b", "c"],
+        winner=np.array([0, NOBODY, NOBODY, NOBODY], np.int16),
+        capped=np.array([False, False, False, True]),
+        turns=np.array([9, 9, 9, 9], np.int32),
+        cause=causes.astype(np.uint8),
+        killer=np.full((4, 3), NOBODY, np.int16),
+        death_turn=np.array([[0, 4, 9], [4, 9, 9], [9, 9, 9], [0, 0, 4]], np.int32),
+        snake_length=np.full((4, 3), 3, np.int16),
+        food_eaten=np.zeros((4, 3), np.int16),
+    )
+    assert [score(results, agent).points for agent in range(3)] == pytest.approx(
+        [1 + 0 + 1 / 3 + 1 / 2, 0 + 1 / 2 + 1 / 3 + 1 / 2, 0 + 1 / 2 + 1 / 3 + 0]
+    )
+
+
 def test_games_over_the_turn_limit_are_draws_and_counted():
     results = play_games([Circler()] * 2, num_games=8, max_turns=20, settings=Settings(minimum_food=0), seed=0)
     open_games = (results.cause == ALIVE).all(axis=1)

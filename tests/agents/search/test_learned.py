@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -183,6 +184,13 @@ def test_which_evaluation_plays_is_told_of_other_players(tmp_path):
     path = tmp_path / "mine.json"
     replace(random_weights(0), training={"accepted": False}).write(path)
     assert AlphaBeta(evaluation=path).evaluation_in_words(state) == "learned (mine.json, not accepted by a test)"
+
+
+def test_a_file_is_json_also_with_an_infinite_elo_in_what_was_read(tmp_path):
+    path = tmp_path / "mine.json"
+    replace(random_weights(0), training={"test": {"elo": {"value": math.inf, "low": 9.5}}}).write(path)
+    assert "Infinity" not in path.read_text()
+    assert LearnedEvaluation.read(path).training == {"test": {"elo": {"value": None, "low": 9.5}}}
 
 
 def test_hazards_are_left_to_the_hand_written_evaluation():

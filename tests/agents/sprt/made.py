@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from agents.sprt.openings import opening
 from agents.sprt.play import play_sprt
 from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
@@ -20,6 +22,12 @@ def small(*specs: str, elo1: float = 60.0, **options) -> Sprt:
 def play(test, path, **options):
     with Store(path, Sprt) as store:
         return play_sprt(test, store, **options)
+
+
+def with_book(*lengths: int) -> Sprt:
+    """A test whose book has openings of so many turns."""
+    test = small("flood", "greedy", seed=1)
+    return replace(test, book=tuple(opening(replace(test, opening_turns=turns), n) for n, turns in enumerate(lengths)))
 
 
 def num_played(path: Path, kind: type[Match] = Sprt) -> int:

@@ -34,7 +34,7 @@ def test_it_tells_the_verdict_keeps_the_games_and_writes_a_page(folder, capsys):
 
 def test_undecided_it_says_so_and_can_be_gone_on_with(capsys):
     assert main(["sprt", "flood", "twin=flood", *SMALL, "--games", "6", "--nodes", "50"]) == 0
-    assert "games 6 · score 50.0% · Elo +0 (+0 … +0)" in (told := capsys.readouterr().out)
+    assert "games 6 · score 50.0% · Elo +0 (-338 … +338)" in (told := capsys.readouterr().out)
     assert "Undecided" in told
     assert main(["sprt", "--games", "8", "--jobs", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["games"] == 8

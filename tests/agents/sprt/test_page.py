@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
 
-from agents.sprt.page import verdict_in_words
+from agents.sprt.page import verdict_in_words, write_page
 from agents.sprt.play import SprtProgress
 from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
+from tests.agents.pages.reading import Page
 from tests.agents.tournament.made import players, won
 
 
@@ -24,3 +28,18 @@ def test_the_verdict_claims_no_more_than_was_tested(elo0, winner, told):
     games = [won(winner, 1 - winner, round_=block, number=rotation) for block in range(40) for rotation in range(2)]
     assert verdict_in_words(SprtProgress(test)) == "Undecided: the test needs more games."
     assert verdict_in_words(SprtProgress(test, games)) == told
+
+
+def test_what_thirty_pairs_that_were_all_won_cannot_tell_is_unknown_on_the_page_and_null_in_json(tmp_path):
+    test = Sprt(players=players("flood", "greedy"), hypotheses=Hypotheses(elo1=0.001))
+    games = [won(0, 1, round_=block, number=rotation) for block in range(30) for rotation in range(2)]
+    progress = SprtProgress(test, games)
+    text = Page(write_page(progress, tmp_path / "sprt.html").read_text()).text
+    # Wilson's interval of 30 of 30: 30 / (30 + 1.96²).
+    assert "100.0% (88.6% … 100.0%)" in text
+    assert "+inf (+357 … +inf)" in text
+    assert "normalised Elo, 95 % interval unknown" in " ".join(text.split())
+    told = json.loads(json.dumps(progress.to_dict(), allow_nan=False))
+    assert told["elo"] == {"value": None, "low": pytest.approx(400 * math.log10(30 / 1.959964**2), abs=0.01), "high": None}
+    assert told["normalised_elo"] is None
+    assert progress.games_to_go() > 0

@@ -52,6 +52,25 @@ def test_elo_and_its_interval_are_those_that_fastchess_prints(counts, elo_value,
     assert found.normalised_elo.high - found.normalised_elo.value == pytest.approx(normalised_spread, abs=0.006)
 
 
+@pytest.mark.parametrize(("seats", "place"), [(2, 0), (2, 2), (2, 3), (2, 4), (3, 1), (3, 11), (4, 20), (4, -1)])
+def test_blocks_that_all_score_alike_have_wilsons_interval_and_no_normalised_elo(seats, place):
+    scores, widths = possible_scores(seats), []
+    for blocks in (1, 3, 30, 300):
+        counts = np.zeros(len(scores), int)
+        counts[place] = blocks
+        found, p, z2 = strength(counts, seats), float(scores[place]), 1.959964**2
+        # The ends are where a proportion q of so many blocks would be 1.96 deviations away: (p - q)² = z² q (1 - q) / n.
+        for end in (found.score.low, found.score.high):
+            assert (p - end) ** 2 == pytest.approx(z2 * end * (1 - end) / blocks, rel=1e-5, abs=1e-15)
+        assert found.score.low <= found.score.value <= found.score.high
+        assert (found.score.low > 0, found.score.high < 1) == (p > 0, p < 1)
+        assert (math.isfinite(found.elo.low), math.isfinite(found.elo.high)) == (p > 0, p < 1)
+        assert found.normalised_elo is None
+        widths.append(found.score.high - found.score.low)
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] < 0.12
+
+
 def test_the_bounds_are_walds():
     assert Hypotheses().bounds == pytest.approx((-math.log(19), math.log(19)))
     low, high = Hypotheses(alpha=0.01, beta=0.1).bounds

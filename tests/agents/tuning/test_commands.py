@@ -9,6 +9,7 @@ import pytest
 
 import agents
 from agents.options_file import OptionsFile
+from agents.sprt.openings import opening
 from agents.sprt.settings import Sprt
 from agents.tournament.store import Store
 from agents.tuning.settings import Tuning
@@ -51,13 +52,18 @@ def printed(told, command):
 OTHER_GAMES = ["--snakes", "4", "--ruleset", "wrapped", "--map", "empty", "--minimum-food", "3", "--opening-turns", "2"]
 
 
-@pytest.mark.parametrize("asked", [[], [*OTHER_GAMES, "--hazard-damage-per-turn", "-5", "--elo1", "20"]], ids=["duels", "four"])
+@pytest.mark.parametrize(
+    "asked",
+    [[], [*OTHER_GAMES, "--hazard-damage-per-turn", "-5", "--elo1", "20", "--seed", "5"]],
+    ids=["duels", "four"],
+)
 def test_the_commands_that_it_prints_are_tests_of_the_two_in_the_games_that_were_tuned(folder, capsys, asked):
-    tune = ["tune", START, "--parameters", "weights.length:40", "--pairs", "2", "--batch", "2", *SMALL, "--seed", "5", *asked]
+    tune = ["tune", START, "--parameters", "weights.length:40", "--pairs", "2", "--batch", "2", *SMALL, *asked]
     assert main(tune) == 0
     told = capsys.readouterr().out
     with Store("outputs/tune-alphabeta.db", Tuning) as store:
         tuned = store.load()
+    seeds = set()
     for command, kept in (("sprt", "sprt.db"), ("tune", "tuned-alphabeta-test.db")):
         assert main([*printed(told, command), "--games", "4", "--jobs", "1", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
@@ -67,6 +73,9 @@ def test_the_commands_that_it_prints_are_tests_of_the_two_in_the_games_that_were
             test = store.load()
         for name in ("seats", "nodes", "cpu_ms", "width", "height", "settings", "opening_turns", "max_turns"):
             assert getattr(test, name) == getattr(tuned, name), name
+        assert opening(test, 0) != opening(tuned, 0)
+        seeds.add(test.seed)
+    assert len(seeds) == 1
     assert OptionsFile.read("outputs/tuned-alphabeta.yaml").test["snakes"] == tuned.seats
 
 
@@ -96,6 +105,20 @@ def test_a_sequential_test_writes_its_verdict_into_the_file(folder, capsys, befo
     assert judged.test["verdict"] == verdict
     assert judged.options == {"weights": {"cell": 6, "length": 180}}
     assert path.read_text().startswith("# It has passed" if judged.accepted else "# NOT ACCEPTED")
+
+
+@pytest.mark.parametrize("pairs_before", [1, 0])
+def test_a_test_that_was_begun_with_the_seed_of_its_tuning_goes_on_with_it(folder, pairs_before):
+    OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta").write(folder / "tuned.yaml")
+    words = ["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--seed", "5"]
+    if pairs_before:
+        with pytest.MonkeyPatch.context() as patch:
+            # As commit e685437 and those before it began tests.
+            patch.setattr("agents.tuning.commands.derived_seed", lambda seed, _: seed)
+            assert main([*words, "--games", "2"]) == 0
+    assert main([*words, "--games", "4"]) == 0
+    with Store(folder / "outputs" / "tuned-test.db", Sprt) as store:
+        assert (store.load().seed == 5, len(store.games())) == (pairs_before == 1, 4)
 
 
 def test_an_undecided_test_accepts_nothing(folder):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, State, head_cell
 from envs.common.errors import ConfigError, UnknownNameError
+from tests.agents.sprt import made as sprt
 from tests.agents.tuning.made import START, play, small
 
 GAMES = [
@@ -102,6 +105,16 @@ def test_positions_of_recorded_games_have_the_games_results(recorded):
     # Snakes that are ahead win more often.
     assert found.results[scores > 300].mean() > found.results[scores < -300].mean()
     assert len(collect([(match, games)], Weights(), every=8, most=10).results) < len(found.results)
+
+
+def test_of_a_test_from_a_book_each_openings_own_turns_are_left_out(tmp_path):
+    sprt.play(sprt.with_book(1, 8), tmp_path / "sprt.db")
+    match, games = read_games(tmp_path / "sprt.db")
+    assert len(games) == 4
+    for game in games:
+        plain = replace(match, book=(), opening_turns=(1, 8)[game.round])
+        found, expected = (collect([(one, [game])], Weights(), every=1, most=1) for one in (match, plain))
+        np.testing.assert_array_equal(found.features, expected.features)
 
 
 def test_a_regression_fits_what_is_asked_for(recorded):

@@ -30,6 +30,31 @@ def test_all_trainings_of_a_seed_come_before_the_next_seed_and_differ_in_game_an
     assert len(alike) == 1
 
 
+def test_the_algorithm_may_be_another_than_the_experiments():
+    (training,) = preset("small", games=("maze",), seeds=1, overrides=("algorithm=dqn",)).trainings(num_threads=2)
+    made = training.experiment
+    assert (made.algorithm, made.env.name, made.settings.num_threads) == ("dqn", "procgen/maze", 2)
+
+
+@pytest.mark.parametrize(
+    ("override", "option"),
+    [
+        ("seed=7", "--seeds"),
+        ("seed=0", "--seeds"),
+        ("env.name=procgen/maze", "--games"),
+        ("env.options.levels=train:500", "--levels"),
+        ("env.options={}", "--levels"),
+        ("env.options.distribution_mode=hard", "--mode"),
+        ("budget.max_minutes=5", "--minutes"),
+        ("budget={max_minutes: 5}", "--minutes"),
+        ("budget.total_agent_steps=1000", "--steps"),
+    ],
+)
+def test_what_is_the_protocols_own_is_not_overridden(override, option):
+    with pytest.raises(ConfigError, match=f"{override.partition('=')[0]}.*ask for it by {option}"):
+        preset("small", overrides=(override,)).trainings(num_threads=1)
+
+
 def test_minutes_and_steps_take_each_others_place():
     assert (preset("small", steps=100).minutes, preset("easy", minutes=5.0).steps) == (None, None)
 

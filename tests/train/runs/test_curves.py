@@ -8,7 +8,7 @@ import procsnake
 from envs.common.errors import UnknownNameError
 from tests.agents.pages.reading import Page
 from tests.train.runs.test_report import a_run
-from train.runs.curves import rows_of, write_curves
+from train.runs.curves import groups_of, rows_of, write_curves
 from train.runs.folder import RunError
 
 
@@ -41,6 +41,19 @@ def test_seeds_are_one_line_with_students_interval_and_other_settings_another(ru
     assert (set(banded["low"]), set(banded["high"])) == ({10.0}, {60.0})
     assert "low" not in alone
     assert (tmp_path / "made" / "beside.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_told_of_seeds_is_of_the_time_that_all_of_them_had(tmp_path):
+    made = []
+    for seed, minutes in ((0, 1), (1, 10)):
+        made.append(a_run(tmp_path, rows=60 * minutes, seed=seed).rename(tmp_path / str(seed)))
+    # Of the columns of `a_run`, the episode return is the share of the run that is over, and a minute has 6,000 decisions.
+    heads, (row,) = rows_of(groups_of(made), ["episode_return_mean", "win_rate"])
+    told = dict(zip(heads, row, strict=True))
+    assert (told["minutes"], told["decisions"]) == ("1.0", "6,000")
+    assert told["episode_return_mean"].startswith(f"{(54.5 / 60 + 54.5 / 600) / 2:.3g} ")
+    # Every tenth iteration has a win rate, the same share: the fiftieth and the sixtieth count.
+    assert told["win_rate"].startswith(f"{(55 / 60 + 55 / 600) / 2:.3g} ")
 
 
 def test_old_runs_with_the_settings_of_all_algorithms_join_new_ones(tmp_path):

@@ -6,7 +6,10 @@ import torch
 
 import agents
 import envs
+from agents.agent import Agent
 from agents.evaluation import evaluate
+from agents.evaluation.anchored_elo import AnchoredGames, elo_against
+from envs.battlesnake.observations import EgocentricPlanes
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.train.experiments import toy
 from tests.train.small_worlds import ToyWorld
@@ -32,22 +35,27 @@ def weights_of(experiment, always=None):
     return {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
 
 
-def test_the_policy_plays_the_games_that_its_bundle_would_play():
-    """A network that always goes left unless that is death, against an agent that does so by definition."""
-    from agents.agent import Agent
-    from envs.battlesnake.observations import EgocentricPlanes
+class Left(Agent):
+    """Always goes left unless that is death, as `weights_of_left` do."""
 
-    class Left(Agent):
-        name = "left"
-        seen = EgocentricPlanes(radius=3, rotate=True)
+    name = "left"
+    seen = EgocentricPlanes(radius=3, rotate=True)
 
-        def act_batch(self, state, boards, slots):
-            return self.seen.to_moves(state, boards, slots, self.seen.action_mask(state, boards, slots).argmax(axis=1))
+    def act_batch(self, state, boards, slots):
+        return self.seen.to_moves(state, boards, slots, self.seen.action_mask(state, boards, slots).argmax(axis=1))
 
-    experiment = snakes(opponents=[["greedy"], ["random", "random", "flood"]])
-    evaluator = Evaluator(experiment)
+
+def weights_of_left(experiment):
     weights = weights_of(experiment)
     weights["network.heads.actor.bias"] = np.array([200.0, 100.0, 0.0], np.float32)
+    return weights
+
+
+def test_the_policy_plays_the_games_that_its_bundle_would_play():
+    """A network that always goes left unless that is death, against an agent that does so by definition."""
+    experiment = snakes(opponents=[["greedy"], ["random", "random", "flood"]])
+    evaluator = Evaluator(experiment)
+    weights = weights_of_left(experiment)
     found = evaluator.evaluate(weights)
     expected = evaluate(Left(), experiment.evaluation.opponents, num_games=12, seed=evaluator._seed)
     labels = ["greedy", "2xrandom+flood"]
@@ -81,6 +89,16 @@ def test_with_ratings_of_the_opponents_there_is_the_policys_own():
     expected = 250 + 400 * np.log10((points + 0.5) / (12 - points + 0.5))
     assert found["elo"] == pytest.approx(expected, abs=1e-6)
     assert "elo" not in Evaluator(snakes(opponents=[["greedy"]])).evaluate(weights_of(experiment))
+
+
+def test_games_without_a_winner_count_for_the_rating_only_if_the_policy_was_among_the_last():
+    group = ["random"] * 3
+    experiment = snakes(opponents=[group], ratings={"random": 0.0}, games=64)
+    evaluator = Evaluator(experiment)
+    (expected,) = evaluate(Left(), [group], num_games=64, seed=evaluator._seed)
+    assert expected.wins <= expected.points < expected.wins + expected.draws / 4
+    found = evaluator.evaluate(weights_of_left(experiment))
+    assert found["elo"] == elo_against([AnchoredGames(expected.points, 64, [0.0] * 3)])
 
 
 def test_ratings_are_of_all_opponents_or_of_none():
