@@ -27,9 +27,11 @@ import subprocess
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 
 if not find_spec("procsnake"):
-    source, pip = os.environ.get("PROCSNAKE_SOURCE"), [sys.executable, "-m", "pip", "install"]
+    clone, pip = Path("..").resolve(), [sys.executable, "-m", "pip", "install"]
+    source = os.environ.get("PROCSNAKE_SOURCE") or (clone.as_uri() if (clone / "procsnake.py").exists() else None)
     wanted = "procsnake[serve]" + (f" @ {source}" if source else "")
     subprocess.run([*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True)
 

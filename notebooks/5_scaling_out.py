@@ -28,9 +28,11 @@ import subprocess
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 
 if not find_spec("procsnake"):
-    source, pip = os.environ.get("PROCSNAKE_SOURCE"), [sys.executable, "-m", "pip", "install"]
+    clone, pip = Path("..").resolve(), [sys.executable, "-m", "pip", "install"]
+    source = os.environ.get("PROCSNAKE_SOURCE") or (clone.as_uri() if (clone / "procsnake.py").exists() else None)
     wanted = "procsnake[serve,train]" + (f" @ {source}" if source else "")
     subprocess.run([*pip, wanted, *([f"numpy=={version('numpy')}"] if find_spec("numpy") else [])], check=True)
 
@@ -38,6 +40,7 @@ if not find_spec("procsnake"):
 import logging
 import os
 from importlib.util import find_spec
+from pathlib import Path
 
 import ray
 from ray.cluster_utils import Cluster
@@ -56,19 +59,28 @@ FAST = os.environ.get("FAST") == "1"
 # ## Explained
 #
 # One machine plays and learns; several of a kind, the first of which also learns; a GPU that learns while processors play;
-# and spot capacity, which is cheaper and may be taken away at any moment.
+# and spot capacity, which is cheaper and may be taken away at any moment. The notebook instance of our stack has a file with
+# the stack's name and with the types of instances that were chosen for it.
+
+# %%
+settings = Path("../../procsnake.env")
+chosen = dict(line.split("=", 1) for line in settings.read_text().splitlines()) if settings.exists() else {}
+STACK = chosen.get("PROCSNAKE_STACK", "NAME")
+CPU = chosen.get("PROCSNAKE_CPU_INSTANCE", "ml.c5.4xlarge")
+GPU = chosen.get("PROCSNAKE_GPU_INSTANCE", "ml.g5.2xlarge")
 
 # %%
 SCALES = {
-    "single": ["battlesnake-ppo", "--instances", "ml.c5.4xlarge"],
-    "homogeneous": ["battlesnake-apex", "--instances", "3*ml.c5.4xlarge"],
-    "heterogeneous": ["battlesnake-apex", "--instances", "ml.g5.2xlarge+2*ml.c5.9xlarge"],
-    "heterogeneous, two jobs": ["battlesnake-apex", "--instances", "ml.g5.2xlarge+2*ml.c5.9xlarge", "--two-jobs"],
-    "spot": ["battlesnake-ppo", "--instances", "ml.c5.4xlarge", "--spot"],
+    "single": ["battlesnake-ppo", "--instances", CPU],
+    "homogeneous": ["battlesnake-apex", "--instances", f"3*{CPU}"],
+    "heterogeneous": ["battlesnake-apex", "--instances", f"{GPU}+2*{CPU}"],
+    "heterogeneous, two jobs": ["battlesnake-apex", "--instances", f"{GPU}+2*{CPU}", "--two-jobs"],
+    "spot": ["battlesnake-ppo", "--instances", CPU, "--spot"],
 }
 for name, arguments in SCALES.items():
     print(f"\n{name}: procsnake launch {' '.join(arguments)} --explain")
     assert procsnake.main(["launch", *arguments, "--explain"]) == 0
+print(f"\nto start one: procsnake launch {' '.join(SCALES['single'])} --stack {STACK}")
 
 # %% [markdown]
 # With an account, `--stack NAME` instead of `--explain` starts the job, follows it, and brings the run home as a folder like

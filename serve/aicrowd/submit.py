@@ -45,7 +45,9 @@ def submit(directory: str | os.PathLike[str], message: str, *, remote: str | Non
         )
     if Submission(folder).is_local:
         raise SubmissionError(f"{folder} carries weights, which the competition forbids; export it without --with-weights")
-    tag = "submission-" + re.sub(r"[^A-Za-z0-9.]+", "-", message).strip("-.").lower()
+    # Git refuses names with two dots in a row, and such as end in a dot or in .lock.
+    words = re.sub(r"([^A-Za-z0-9.]|\.(?![A-Za-z0-9]))+", "-", message).strip("-.").lower()
+    tag = "submission-" + re.sub(r"(\.lock)+$", "", words)
     if tag == "submission-":
         raise SubmissionError(f"the message {message!r} gives no name for a tag; use letters or digits")
     repository = _Repository(folder)

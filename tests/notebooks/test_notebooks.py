@@ -98,6 +98,31 @@ def test_the_package_can_come_from_elsewhere(tmp_path):
     assert Requirement(wanted).url == "file:///a/procsnake.whl"
 
 
+@pytest.mark.parametrize("variables", [{}, {"PROCSNAKE_SOURCE": "file:///a/procsnake.whl"}], ids=["", "named"])
+def test_in_a_clone_the_clone_is_installed(tmp_path, variables):
+    """Nobody's package of that name from an index. A source that is named comes first."""
+    (tmp_path / "a clone" / "notebooks").mkdir(parents=True)
+    (tmp_path / "a clone" / "procsnake.py").touch()
+    ((_, wanted),) = asked_of_pip(NOTEBOOKS[0], tmp_path / "a clone" / "notebooks", numpy=None, **variables)
+    assert Requirement(wanted).url == variables.get("PROCSNAKE_SOURCE", (tmp_path / "a clone").as_uri())
+
+
+def test_the_fifth_proposes_what_the_stack_was_given(tmp_path, monkeypatch):
+    stack = (REPOSITORY / "train" / "sagemaker" / "stack.yaml").read_text()
+    written = re.findall(r"^ +(PROCSNAKE_\w+)=\$\{", stack, re.MULTILINE)
+    (source,) = (path for path in NOTEBOOKS if path.stem[0] == "5")
+    (reading,) = (cell.source for cell in jupytext.read(source).cells if 'Path("../../procsnake.env")' in cell.source)
+    (tmp_path / "clone" / "notebooks").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "clone" / "notebooks")
+    alone, there = {"Path": Path}, {"Path": Path}
+    exec(reading, alone)
+    (tmp_path / "procsnake.env").write_text("".join(f"{name}=my-{name}\n" for name in written))
+    exec(reading, there)
+    names = ("STACK", "CPU", "GPU")
+    assert [alone[name] for name in names] == ["NAME", "ml.c5.4xlarge", "ml.g5.2xlarge"]
+    assert sorted(there[name] for name in names) == sorted(f"my-{name}" for name in written)
+
+
 def test_where_procsnake_is_already_nothing_is_installed(tmp_path):
     (tmp_path / "procsnake.py").touch()
     assert asked_of_pip(NOTEBOOKS[0], tmp_path, numpy="2.0.2") == []

@@ -116,11 +116,23 @@ def test_a_template_takes_a_secret_and_allows_what_it_must(name):
         assert "AWSLambdaBasicExecutionRole" not in str(properties)
         assert "AmazonECSTaskExecutionRolePolicy" not in str(properties)
         for policy in properties.get("Policies", []):
+            # With !If: the condition, the policy, nothing.
+            policy = policy[1] if isinstance(policy, list) else policy
             for statement in policy["PolicyDocument"]["Statement"]:
                 if statement["Resource"] == "*":
                     assert statement["Action"] == "ecr:GetAuthorizationToken"
         if resource["Type"] == "AWS::Lambda::Function":
             assert "MostAtOnce" in str(properties["ReservedConcurrentExecutions"])
+
+
+def test_a_model_is_made_when_its_role_may_read_it():
+    """The model waits for the role that it names. A policy of its own could come after the model, which then can't be read."""
+    resources = yaml.load((DEPLOY / "aws" / "sagemaker.yaml").read_text(), Loader=CloudFormation)["Resources"]
+    assert "AWS::IAM::Policy" not in {resource["Type"] for resource in resources.values()}
+    policies = resources["ModelRole"]["Properties"]["Policies"]
+    (reading,) = (policy for policy in policies if "s3:GetObject" in str(policy))
+    assert reading[0] == "HasModel"
+    assert resources["Model"]["Properties"]["ExecutionRoleArn"] == "ModelRole.Arn"
 
 
 class CloudFormation(yaml.SafeLoader):

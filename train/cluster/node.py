@@ -11,9 +11,12 @@ import socket
 import sys
 from pathlib import Path
 
+from envs.common.command_line import shell_command
 from envs.common.errors import ProcsnakeError
-from train.cluster import ray_node
+from train.cluster import node_watch, ray_node
 
+RUNS_ALREADY = 17
+"""Exit code of `start` where a node of Ray runs, which is left as it is."""
 _NOWHERE = "192.0.2.1"
 """An address for documentation; nothing is sent there."""
 
@@ -31,9 +34,17 @@ def main(arguments: list[str] | None = None) -> int:
         ray_node.stop({})
         path.unlink(missing_ok=True)
         return 0
+    # A fresh token would lock out the machines of the cluster that runs.
+    if node_watch.is_running():
+        print(
+            "Ray already runs on this machine, perhaps with a training. Train on what is there (--cluster auto), or stop it "
+            f"first: {shell_command('cluster', 'down', 'MACHINE')}",
+            file=sys.stderr,
+        )
+        return RUNS_ALREADY
     try:
         keep_token(sys.stdin.read().strip(), path)
-        address = options.address or own_address(options.head)
+        address = options.address or (_called_at() if options.head is None else "") or own_address(options.head)
         ray_node.start(ray_node.token_environment(path), address=address, group=options.group, head=options.head)
     except (ProcsnakeError, OSError) as error:
         print(error, file=sys.stderr)
@@ -58,14 +69,17 @@ def keep_token(token: str, path: Path) -> None:
 
 
 def own_address(peer: str | None) -> str:
-    """Return the address from which this machine reaches `peer`; without a peer, the one that ssh used or the default one."""
-    called_at = os.environ.get("SSH_CONNECTION", "").split()[2:3]
-    if peer is None and called_at and ":" not in called_at[0]:
-        return called_at[0]
+    """Return the address from which this machine reaches `peer`; without a peer, the one from which it reaches most others."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         # Of a datagram socket only the route is looked up.
         any_socket.connect((peer or _NOWHERE, ray_node.PORT))
         return any_socket.getsockname()[0]
+
+
+def _called_at() -> str:
+    """The address at which ssh reached this machine; empty if that isn't known or has colons."""
+    address = "".join(os.environ.get("SSH_CONNECTION", "").split()[2:3])
+    return "" if ":" in address else address
 
 
 if __name__ == "__main__":

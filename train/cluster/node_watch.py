@@ -38,6 +38,18 @@ class NodeWatch:
         return f"Ray's {' and '.join(sorted(dead))} on this machine died ({evidence(self.kills_before)})"
 
 
+def is_running() -> bool:
+    """Whether this user has a node of Ray on this machine. Where there is no /proc, the answer is no."""
+    return any(_name(folder) in _PROCESSES and _began(folder) and _is_own(folder) for folder in _PROC.glob("[0-9]*"))
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        return folder.stat().st_uid == os.getuid()
+    except OSError:
+        return False
+
+
 def _name(folder: Path) -> str:
     try:
         return (folder / "comm").read_text(encoding="utf-8").strip()

@@ -9,10 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from train.cluster.hosts import ClusterError
+from train.cluster.node import RUNS_ALREADY
 from train.cluster.scale import LEARNER, ROLLOUT
 
 _SECONDS = 240.0
 ALL = "all"
+
+
+class RunsAlready(ClusterError):
+    """A machine has a node of Ray already."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +45,8 @@ class Machines:
 def up(machines: Machines, say: Callable[[str], None]) -> str:
     """Start Ray on all machines, the head first, with a fresh token. Returns the head's address.
 
-    Raises `ClusterError`, which names the machine that failed. Machines that were started before it are stopped again.
+    Raises `ClusterError`, which names the machine that failed. Machines that were started before it are stopped again. What
+    already ran on a machine is left as it is.
     """
     token, started, head = secrets.token_hex(32), [], ""
     try:
@@ -49,8 +55,8 @@ def up(machines: Machines, say: Callable[[str], None]) -> str:
             address = call(start_command(machines, machine, group, head), token, machine)
             say(f"{machine}: {group}, at {address}")
             head = head or address
-    except ClusterError:
-        for machine in started:
+    except ClusterError as error:
+        for machine in started[:-1] if isinstance(error, RunsAlready) else started:
             subprocess.run(stop_command(machines, machine), capture_output=True, timeout=_SECONDS, check=False)
         raise
     return head
@@ -94,6 +100,8 @@ def call(command: Sequence[str], stdin: str, machine: str) -> str:
         raise ClusterError(f"{machine} did not answer within {_SECONDS:.0f} s") from None
     if done.returncode:
         reason = " ".join((done.stderr or done.stdout).split())[-400:] or f"exit code {done.returncode}"
+        if done.returncode == RUNS_ALREADY:
+            raise RunsAlready(f"{machine}: {reason}")
         raise ClusterError(f"{machine}: {reason}. Try it by hand: {shlex.join(command[:-1])} true")
     return (done.stdout.splitlines() or [""])[-1]
 

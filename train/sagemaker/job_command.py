@@ -100,7 +100,7 @@ def follow_home(options: argparse.Namespace, account: Any, names: list[str], pri
     except jobs.RunError as error:
         if completed:
             raise
-        print(f"nothing to bring home: {error}", file=sys.stderr)
+        print(f"no run was brought home: {error}", file=sys.stderr)
     if not completed:
         print(f"go on from its last checkpoint: {shell_command('job', 'resume', names[0])}")
     return 0 if completed else _FAILED

@@ -15,7 +15,8 @@ from typing import Any
 from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError
 from train.config import Experiment
-from train.runs.folder import CONFIG, RunError, disk_errors
+from train.runs.folder import CHECKPOINTS, CONFIG, RunError, RunFolder, disk_errors
+from train.runs.lock import locked
 from train.runs.resizing import resized
 from train.sagemaker.account import Account, AWSError, aws_errors
 from train.sagemaker.following import ENDINGS, describe
@@ -166,13 +167,17 @@ def forget_token(account: Account, described: dict[str, Any]) -> None:
 def download(account: Account, described: dict[str, Any], runs: str | os.PathLike[str]) -> Path:
     """Download the job's run as a folder under `runs`, in the form of a local run. A folder that is there is replaced.
 
-    Raises `RunError` if the job has left no run, and `AWSError`.
+    Raises `RunError` if the job has left no run or if the folder went on without the job, and `AWSError`.
     """
     bucket, config = _config_key(account, described)
     prefix, run, _ = config.rsplit("/", 2)
     objects = _objects(account, bucket, f"{prefix}/")
     with disk_errors(Path(runs)):
         target = Path(runs) / run
+        if target.is_dir():
+            names = [path.parts[2] for path in objects if path.parts[:2] == (run, CHECKPOINTS) and len(path.parts) > 3]
+            newest = max(filter(str.isdecimal, names), default="")
+            _check_replaceable(target, newest, described["TrainingJobName"])
         part = target.with_name(f".{run}.part")
         shutil.rmtree(part, ignore_errors=True)
         for path, key in objects.items():
@@ -181,6 +186,19 @@ def download(account: Account, described: dict[str, Any], runs: str | os.PathLik
         shutil.rmtree(target, ignore_errors=True)
         os.replace(part, target)
     return target
+
+
+def _check_replaceable(target: Path, newest: str, job: str) -> None:
+    """Raise `RunError` if the run here is being written, or has a newer checkpoint than the job's `newest` ("" for none)."""
+    elsewhere = f"Another folder takes the job's run: {shell_command('job', 'download', job, '--runs', 'OTHER')}"
+    try:
+        with locked(target):
+            pass
+    except RunError as error:
+        raise RunError(f"{error}. {elsewhere}") from None
+    here = max((path.name for path in RunFolder(target).checkpoints()), default="")
+    if here > newest:
+        raise RunError(f"{target} went on here until checkpoint {here}, the job until {newest or 'none'}. {elsewhere}")
 
 
 def _fetch(account: Account, bucket: str, key: str, path: Path) -> None:

@@ -89,6 +89,10 @@ def run_launch(options: argparse.Namespace) -> int:
 
     if options.compare is not None:
         return compare(options)
+    if options.max_wait_hours is not None and not options.spot:
+        raise ConfigError(
+            f"--max-wait-hours {options.max_wait_hours:g} goes with --spot, which waits for capacity; add it, or leave both out"
+        )
     overrides = _overrides(options)
     experiment = Experiment.load(options.experiment, overrides)
     require_one_stage(experiment, "launch")

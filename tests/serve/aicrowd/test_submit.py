@@ -109,6 +109,19 @@ def test_weights_are_not_handed_in(bundle_of, server, tmp_path):
         submit(tmp_path / "local", "one", remote=str(server))
 
 
+@pytest.mark.parametrize(
+    ("message", "tag"),
+    [
+        ("wait... what", "wait-what"), ("a..b", "a-.b"), ("...first...", "first"), ("v1.0.2", "v1.0.2"), (".lock", "lock"),
+        ("my.lock", "my"), ("My.LOCK.lock", "my"), ("a.lock-.lock", "a.lock-"), ("a..lock", "a-"), ("./a@{1}~^:?*[\\", "a-1"),
+    ],
+)  # fmt: skip
+def test_git_takes_the_tag(entry, message, tag):
+    done = submit(entry, message, remote="server", dry_run=True)
+    assert done.tag == f"submission-{tag}"
+    git(entry, "check-ref-format", f"refs/tags/{done.tag}")
+
+
 def test_a_message_without_letters(entry, server):
     with pytest.raises(SubmissionError, match="no name for a tag"):
         submit(entry, "!!!", remote=str(server))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import shutil
 import subprocess
@@ -15,8 +16,9 @@ import yaml
 import procsnake
 from tests.train.cluster.machines import ROOT, machines, require_machines
 from tests.train.experiments import toy_q
+from train.cluster import node, node_watch, ray_node
 from train.cluster.hosts import ClusterError
-from train.cluster.node import keep_token
+from train.cluster.node import RUNS_ALREADY, keep_token
 from train.cluster.ssh import Machines, call, start_command, stop_command, up
 
 MACHINES = Machines(head="me@gpu", workers=["spare"], rollout=["cpu-1"], python="/opt/my venv/bin/python")
@@ -87,6 +89,48 @@ case "$*" in *start*) cat >/dev/null; echo 10.0.0.5;; esac
     assert all(line.endswith("train.cluster.node stop") for line in rest)
 
 
+@pytest.mark.parametrize(("refuses", "stopped"), [("gpu", []), ("cpu-1", ["gpu"])])
+def test_a_machine_with_a_cluster_keeps_it(tmp_path, monkeypatch, refuses, stopped):
+    log, ssh = tmp_path / "log", tmp_path / "ssh"
+    ssh.write_text(f"""#!/bin/sh
+echo "$*" >> {log}
+case "$*" in *{refuses}*start*) echo "Ray already runs here" >&2; exit {RUNS_ALREADY};; *start*) echo 10.0.0.5;; esac
+""")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(ClusterError, match=f"^{refuses}: Ray already runs here$"):
+        up(Machines(head="gpu", rollout=["cpu-1"]), print)
+    stops = [line.split() for line in log.read_text().splitlines() if line.endswith("train.cluster.node stop")]
+    assert [words[-5] for words in stops] == stopped
+
+
+@pytest.mark.parametrize("joining", [[], ["--head", "127.0.0.1"]])
+def test_a_node_where_ray_runs_keeps_its_token(tmp_path, monkeypatch, capsys, joining):
+    (tmp_path / "proc" / "77").mkdir(parents=True)
+    (tmp_path / "proc" / "77" / "comm").write_text("raylet\n")
+    (tmp_path / "proc" / "77" / "stat").write_text(f"77 (raylet) S {' '.join(map(str, range(50)))}\n")
+    monkeypatch.setattr(node_watch, "_PROC", tmp_path / "proc")
+    monkeypatch.setattr(ray_node, "start", lambda *_, **__: pytest.fail("a second node was started"))
+    monkeypatch.setenv("PROCSNAKE_HOME", str(tmp_path))
+    monkeypatch.setattr("sys.stdin", io.StringIO("second"))
+    keep_token("first", tmp_path / "cluster-token")
+    assert node.main(["start", *joining]) == RUNS_ALREADY
+    assert (tmp_path / "cluster-token").read_text() == "first"
+    assert "Ray already runs on this machine" in capsys.readouterr().err
+
+
+def test_the_head_is_where_ssh_reached_it(tmp_path, monkeypatch, capsys):
+    started = []
+    monkeypatch.setattr(node_watch, "_PROC", tmp_path)
+    monkeypatch.setattr(ray_node, "start", lambda *_, **options: started.append(options["address"]))
+    monkeypatch.setenv("PROCSNAKE_HOME", str(tmp_path))
+    monkeypatch.setenv("SSH_CONNECTION", "198.51.100.4 50022 203.0.113.7 22")
+    for arguments in ([], ["--address", "203.0.113.8"], ["--head", "127.0.0.1"]):
+        monkeypatch.setattr("sys.stdin", io.StringIO("token"))
+        assert node.main(["start", *arguments]) == 0
+    assert capsys.readouterr().out.split() == started == ["203.0.113.7", "203.0.113.8", "127.0.0.1"]
+
+
 @pytest.fixture
 def over_ssh(tmp_path, monkeypatch):
     """Two machines with sshd, and ssh's options to reach them."""
@@ -138,6 +182,8 @@ def test_two_machines_become_a_cluster_over_ssh_and_are_trained_on(over_ssh, tmp
     assert said == [f"gpu-box: learner, at {head.address}", f"cpu-1: rollout, at {worker.address}"]
     tokens = {(machine.folder / "procsnake" / "cluster-token").read_text() for machine in (head, worker)}
     assert len(tokens) == 1
+    with pytest.raises(ClusterError, match="gpu-box: Ray already runs on this machine"):
+        up(both, said.append)
 
     experiment = tmp_path / "experiment.yaml"
     experiment.write_text(yaml.safe_dump({**toy_q("identity").to_dict(), "budget": {"total_agent_steps": 2048}}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -88,6 +89,14 @@ def test_names_and_times_that_slurm_cannot_have_are_refused():
         script(plan("2*16cpu", name="my\nrun"), Place())
     with pytest.raises(ConfigError, match=r"--max-hours 0\.1 is too short"):
         script(plan("2*16cpu", max_hours=0.1), Place())
+
+
+def test_a_machine_alone_takes_no_address_of_the_login_node(monkeypatch):
+    """`sbatch` hands the variables of the shell on in which it was typed, and ssh's name the login node."""
+    monkeypatch.setenv("SSH_CONNECTION", "198.51.100.4 50022 203.0.113.7 22")
+    address = slurm_node.Nodes("cpu-1", {"cpu-1": "all"}, "cpu-1").address()
+    with socket.socket() as here:
+        here.bind((address, 0))
 
 
 def test_each_machine_knows_its_part(tmp_path, monkeypatch):

@@ -19,6 +19,7 @@ from tests.command_line import run
 from train.cluster.sizes import sized
 from train.config import Experiment
 from train.runs.folder import RunFolder
+from train.runs.lock import locked
 from train.runs.resizing import resized
 from train.sagemaker.hyperparameters import Task
 
@@ -192,6 +193,26 @@ def test_a_job_is_resumed_listed_and_downloaded(aws, capsys, tmp_path):
     assert (code, out) == (0, f"run: {tmp_path / 'runs' / RUN}\n")
 
 
+def test_a_run_that_went_on_here_is_not_replaced(aws, capsys, tmp_path):
+    assert run(capsys, *SINGLE, "--no-follow")[0] == 0
+    runs = tmp_path / "runs"
+    arguments = ("job", "download", aws[0]["TrainingJobName"], "--region", REGION, "--runs", str(runs))
+    assert run(capsys, *arguments)[0] == run(capsys, *arguments)[0] == 0
+    folder = RunFolder(runs / RUN)
+    with locked(folder.path):
+        code, _, error = run(capsys, *arguments)
+    assert (code, "is being written by process" in error, "--runs OTHER" in error) == (2, True, True)
+    newer = folder.save_checkpoint(lambda path: (path / "weights").write_text("here"), {"iteration": 2}, keep=3)
+    checkpoints = next(key for key in keys() if "/checkpoints/00000001/" in key).partition("00000001")[0]
+    boto3.client("s3", REGION).put_object(Bucket=BUCKET, Key=f"{checkpoints}best-00000001/weights", Body=b"w")
+    code, _, error = run(capsys, *arguments)
+    assert (code, "--runs OTHER" in error) == (2, True)
+    assert "went on here until checkpoint 00000002, the job until 00000001" in error
+    assert (newer / "weights").read_text() == "here"
+    other = (*arguments[:-1], str(tmp_path / "other"))
+    assert run(capsys, *other)[0] == 0
+
+
 def test_a_job_whose_source_has_expired_is_not_started_in_vain(aws, capsys):
     assert run(capsys, *SINGLE, "--no-follow")[0] == 0
     (key,) = (key for key in keys() if key.endswith("source.tar.gz"))
@@ -317,6 +338,8 @@ def test_places_come_from_the_stack(aws, capsys):
         ((*SINGLE, "--max-hours", "0"), "0 is not greater than 0"),
         ((*SINGLE, "--max-hours", "700"), "the most is 2419200, which is 28 days"),
         ((*SINGLE, "--max-wait-hours", "inf"), "inf is no number"),
+        ((*SINGLE, "--max-wait-hours", "5"), "--max-wait-hours 5 goes with --spot"),
+        ((*SINGLE, "--max-wait-hours", "5", "--explain"), "--max-wait-hours 5 goes with --spot"),
         ((*SINGLE, "--max-cost", "5"), "add --price ml.c5.4xlarge=DOLLARS"),
         ((*SINGLE, "--max-cost", "0.01", "--price", "ml.c5.4xlarge=0.5"), "raise --max-cost"),
         ((*SINGLE, "--price", "ml.c5.4xlarge=nan"), "no amount of money"),

@@ -95,6 +95,26 @@ def test_the_procgen_kits_baseline_means_what_it_meant():
         assert f"rl.training.{name} is not used" in noted
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        # sagemaker-rl-procgen-ray: source/spot/train-spot.py sets it for spot.
+        ("upload_dir", "SageMaker copies"),
+        ("keep_checkpoints_num", "checkpoints.keep"),
+        ("checkpoint_score_attr", "checkpoints.best_metric"),
+        ("disable_evaluation_worker", "evaluation"),
+        ("config.vf_share_layers", "network.name"),
+        ("config.use_gae", "ppo.gae_lambda"),
+    ],
+)
+def test_what_the_kits_have_beside_the_algorithm_is_noted(name, reason):
+    task = Task.from_hyperparameters({"experiment": "procgen-ppo", f"rl.training.{name}": "1"})
+    (note,) = task.notes
+    assert note.startswith(f"rl.training.{name} is not used: ")
+    assert reason in note
+    assert task.overrides == []
+
+
 @pytest.mark.parametrize(("run", "algorithm"), [("DQN", "dqn"), ("APEX", "apex")])
 def test_the_names_of_learning_from_replay(run, algorithm):
     names = {"config.buffer_size": 5000, "config.learning_starts": 50, "config.n_step": 2, "config.train_batch_size": 64,

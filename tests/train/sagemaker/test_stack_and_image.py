@@ -79,6 +79,25 @@ def test_the_entry_point_has_no_shell_before_tini():
     assert subprocess.run(["sh", "-n", FOLDER / "image" / "start"], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("with_source", [True, False])
+def test_the_start_puts_the_files_of_the_channel_code_where_python_looks(tmp_path, with_source):
+    channel = tmp_path / "ml" / "input" / "data" / "code"
+    (channel / "parts").mkdir(parents=True)
+    for name in ("my.yaml", "parts/mine.py"):
+        (channel / name).write_text(name)
+    if with_source:
+        (tmp_path / "train.py").write_text("the source")
+        subprocess.run(["tar", "-czf", channel / "source.tar.gz", "-C", tmp_path, "train.py"], check=True)
+    (tmp_path / "python").write_text('#!/bin/sh\npwd; echo "$PYTHONPATH"; cat my.yaml parts/mine.py\n')
+    (tmp_path / "python").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SM_BASE_DIR": str(tmp_path / "ml")}
+    command = ["sh", FOLDER / "image" / "start", "train"]
+    shown = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
+    code = tmp_path / "ml" / "code"
+    assert shown == f"{code}\n{code}\nmy.yamlparts/mine.py"
+    assert (code / "train.py").exists() == with_source
+
+
 def test_login_shells_find_what_the_image_installs(tmp_path):
     (line,) = (line for line in DOCKERFILE.read_text().splitlines() if "/etc/profile.d/" in line)
     written = tmp_path / "procsnake.sh"
