@@ -19,10 +19,10 @@ from agents.sprt.page import verdict_in_words, write_page
 from agents.sprt.play import play_sprt
 from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
-from agents.tournament.settings import Player, derived_seed
+from agents.tournament.settings import Player
 from agents.tournament.store import Store
 from agents.tournament.workers import InProcesses, InThreads
-from agents.tuning.gate import figures_of
+from agents.tuning.gate import figures_of, seed_of_gate
 from agents.tuning.learning_command import run_learn
 from agents.tuning.parameters import Parameter, choose, flat, nested, parameters_of, search_of, table, with_values
 from agents.tuning.play import TuningProgress, movement, play_tuning
@@ -194,7 +194,7 @@ def _tell(options: argparse.Namespace, out: Path, parameters: Sequence[Parameter
     for one in parameters:
         print(f"  {one.name}  {one.plain(one.start):g} → {values[one.name]:g}")
     games = _same_games(options)
-    both, seed = (f"tuned={_with_file(options.player, out)}", f"before={options.player}"), _seed_of_test(options.seed)
+    both, seed = (f"tuned={_with_file(options.player, out)}", f"before={options.player}"), seed_of_gate(options.seed)
     test = shell_command("sprt", *both, *games, f"--seed={seed}")
     accept = shell_command("tune", options.player, "--accept", out, *games, f"--seed={options.seed}")
     print(f"written: {out}, not accepted until a sequential test has found it better: {test}")
@@ -207,12 +207,6 @@ def _same_games(options: argparse.Namespace) -> list[str]:
     _add_options(defaults)
     asked = {name: getattr(options, name) for name in _SAME_IN_THE_TEST}
     return [f"--{name.replace('_', '-')}={value}" for name, value in asked.items() if value != defaults.get_default(name)]
-
-
-def _seed_of_test(seed: int) -> int:
-    """Another seed than the tuning's, because the parameters are fitted to the tuning's own openings."""
-    # Texel's method draws nothing, so it takes any number as its seed.
-    return derived_seed(abs(seed), 1)
 
 
 def _with_file(player: str, path: Path) -> str:
@@ -237,7 +231,7 @@ def _accept(options: argparse.Namespace) -> int:
         test, kept = _test(tuned, options), store.load()
         # A test that commit e685437 or one before it began has the tuning's own seed, and goes on with that.
         if kept is None or kept.seed != options.seed:
-            test = replace(test, seed=_seed_of_test(options.seed))
+            test = replace(test, seed=seed_of_gate(options.seed))
         tell_own_efforts(test.effort, test.names_and_specs)
         progress = play_sprt(test, store, concurrency=jobs, workers=places, max_games=options.games, on_game=live)
     page = write_page(progress, Path(store_path).with_suffix(".html"))

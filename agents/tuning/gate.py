@@ -7,7 +7,7 @@ from typing import Any
 from agents.sprt.play import SprtProgress
 from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
-from agents.tournament.settings import Player
+from agents.tournament.settings import Player, derived_seed
 from agents.tuning.parameters import with_values
 
 
@@ -20,6 +20,12 @@ def gate_of(
     """
     players = Player("new", with_values(new, {"nodes": new_nodes})), Player("old", with_values(old, {"nodes": nodes}))
     return Sprt(players=players, hypotheses=hypotheses, width=width, height=height, seed=seed)
+
+
+def seed_of_gate(seed: int) -> int:
+    """Return another seed than the tuning's: a player was fitted to the games of that one, so it is tested by others."""
+    # Texel's method draws nothing, so it takes any number as its seed.
+    return derived_seed(abs(seed), 1)
 
 
 def figures_of(progress: SprtProgress) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.sprt.commands import duration
+from agents.tuning.gate import seed_of_gate
 from agents.tuning.learning import Fitting, Learned, learn
 from agents.tuning.parameters import with_values
 from agents.tuning.self_play import GAMES_PER_BLOCK, SelfPlay, collect
@@ -29,6 +30,8 @@ def run_learn(options: argparse.Namespace) -> int:
         raise ConfigError("self-play for --learn repeats only if it counts nodes; say --nodes in the place of --time")
     if game_settings(options) != Settings():
         raise ConfigError("a learned evaluation is for the standard game; leave out --ruleset, --map and the game's settings")
+    if options.snakes != 2:
+        raise ConfigError(f"a learned evaluation is for duels, not for games of {options.snakes}; leave out --snakes")
     settings = SelfPlay(
         player=options.player,
         nodes=options.nodes or _NODES,
@@ -63,7 +66,9 @@ def _tell(options: argparse.Namespace, found: Learned, out: Path) -> None:
     learned = f"learned={with_values(options.player, {'evaluation': str(out)})}"
     sides = {"width": options.width, "height": options.height}
     board = [f"--{side}={length}" for side, length in sides.items() if length != getattr(SelfPlay, side)]
-    test = shell_command("sprt", learned, f"before={options.player}", "--nodes=2000", "--elo1=15", *board)
+    test = shell_command(
+        "sprt", learned, f"before={options.player}", "--nodes=2000", "--elo1=15", *board, f"--seed={seed_of_gate(options.seed)}"
+    )
     print(f"written: {out}, not accepted until a sequential test has found it better: {test}")
 
 

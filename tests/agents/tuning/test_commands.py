@@ -114,7 +114,7 @@ def test_a_test_that_was_begun_with_the_seed_of_its_tuning_goes_on_with_it(folde
     if pairs_before:
         with pytest.MonkeyPatch.context() as patch:
             # As commit e685437 and those before it began tests.
-            patch.setattr("agents.tuning.commands.derived_seed", lambda seed, _: seed)
+            patch.setattr("agents.tuning.commands.seed_of_gate", lambda seed: seed)
             assert main([*words, "--games", "2"]) == 0
     assert main([*words, "--games", "4"]) == 0
     with Store(folder / "outputs" / "tuned-test.db", Sprt) as store:

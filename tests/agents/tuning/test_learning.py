@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.optimize import minimize
 import agents
 from agents.search.features import NUM_FEATURES, OWN
 from agents.search.learned import UNIT, LearnedEvaluation
+from agents.tournament.settings import derived_seed
 from agents.tuning import learning
 from agents.tuning.learning import Fitting, corrections, learn, ridge_regression, targets
 from agents.tuning.self_play import SelfPlay, Views
@@ -142,7 +144,9 @@ def test_the_command_writes_an_evaluation_that_a_search_takes(tmp_path, monkeypa
     assert main(["tune", "alphabeta", "--learn", "outputs/learned.json", *SMALL]) == 0
     told = capsys.readouterr().out
     player = "learned=alphabeta?evaluation=outputs%2Flearned.json"
-    assert f" sprt '{player}' before=alphabeta --nodes=2000 --elo1=15 --width=7 --height=7\n" in told
+    assert f" sprt '{player}' before=alphabeta --nodes=2000 --elo1=15 --width=7 --height=7 --seed=" in told
+    seed = int(re.search(r"--seed=(\d+)", told)[1])
+    assert not {derived_seed(0, game) for game in range(64)} & {derived_seed(seed, block, 0) for block in range(64)}
     learned = LearnedEvaluation.read("outputs/learned.json")
     assert (learned.width, learned.height) == (7, 7)
     # A game that ends at once has no position.
@@ -161,6 +165,7 @@ def test_the_command_writes_an_evaluation_that_a_search_takes(tmp_path, monkeypa
         (["alphabeta", "--learn", "x.json", "--time", "5"], "counts nodes"),
         (["alphabeta", "--learn", "x.json", "--ruleset", "wrapped"], "standard game"),
         (["alphabeta", "--learn", "nowhere/x.json"], "no folder nowhere"),
+        (["alphabeta", "--learn", "x.json", "--snakes", "4"], "for duels, not for games of 4"),
     ],
     ids=str,
 )
