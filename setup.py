@@ -9,7 +9,8 @@ SERVE = [
     "uvicorn>=0.54,<0.55",
     "httptools>=0.8",
     "wsproto>=1.2,<2",
-    'gunicorn>=25.1,<28; sys_platform != "win32"',  # 25.1 has control_socket_disable; mlflow, which sagemaker asks for, refuses 27
+    # 25.0 has no control_socket_disable; mlflow, which sagemaker asks for, refuses 27.
+    'gunicorn>=25.1,<28; sys_platform != "win32"',
     "sqlalchemy>=2.0,<3",
     "orjson>=3.10,<4",
     "prometheus-client>=0.21",
