@@ -226,7 +226,7 @@ def _join_cluster(address: str) -> AbstractContextManager[None]:
 
 
 def _add_quickstart(quickstart: argparse.ArgumentParser) -> None:
-    from envs.common.command_line import add_json, at_least, non_negative
+    from envs.common.command_line import add_json, at_least, pause
 
     add_json(quickstart)
     quickstart.add_argument("--experiment", default="battlesnake-ppo", help="what to train (default: %(default)s)")
@@ -234,7 +234,7 @@ def _add_quickstart(quickstart: argparse.ArgumentParser) -> None:
     quickstart.add_argument("--games", type=at_least(1), default=400, help="games a match-up (default: %(default)s)")
     quickstart.add_argument("--runs", default="runs", help="folder of the runs (default: %(default)s)")
     hurried = f"{TURN_S:g}, and none after {SHOWN_S:.0f} seconds"
-    quickstart.add_argument("--delay", type=non_negative, help=f"seconds between two turns on screen (default: {hurried})")
+    quickstart.add_argument("--delay", type=pause, help=f"seconds between two turns on screen (default: {hurried})")
 
 
 def run_quickstart(options: argparse.Namespace) -> int:

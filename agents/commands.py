@@ -21,7 +21,7 @@ from envs.common.command_line import (
     columns,
     draw_all,
     game_settings,
-    non_negative,
+    pause,
     print_json,
     shell_command,
     wants_color,
@@ -84,8 +84,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against", help="one opponent for all other seats (default: each built-in one, by threes and in duels)"
     )
-    seats = "with --against: snakes per game (default: %(default)s)"
-    parser.add_argument("--num-snakes", type=at_least(2), default=_SEATS, help=seats)
+    parser.add_argument("--num-snakes", type=at_least(2), help=f"with --against: snakes per game (default: {_SEATS})")
     parser.add_argument("--games", type=at_least(1), default=200, help="games per match-up (default: %(default)s)")
     solo = "how many turns each agent survives alone, instead of games against others"
     parser.add_argument("--solo", action="store_true", help=solo)
@@ -114,7 +113,7 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--snake", help="id or name of the snake to test (default: the first that dies with the turn)")
     parser.add_argument("--agent", default="flood", help="who has to pass the test (default: %(default)s)")
     parser.add_argument("--out", metavar="FILE", help="file to write: .gif, .svg or .mp4, or the test")
-    parser.add_argument("--delay", type=non_negative, default=0.12, help="seconds between two turns on screen")
+    parser.add_argument("--delay", type=pause, default=0.12, help="seconds between two turns on screen")
 
 
 def run_evaluate(options: argparse.Namespace) -> int:
@@ -122,6 +121,11 @@ def run_evaluate(options: argparse.Namespace) -> int:
     from agents.evaluation import STANDARD_OPPONENTS, evaluate, table
     from agents.evaluation.episodes import bundle_of_a_world
 
+    if options.num_snakes and not options.against:
+        raise ConfigError(
+            f"--num-snakes is {options.num_snakes}, but without --against the games are against three of each built-in agent"
+            " and against one; leave it out, or name the opponent: --against flood"
+        )
     for agent in filter(None, (*options.agents, options.against)):
         options.register_worlds(agent, options.imports)
     if options.solo:
@@ -134,17 +138,12 @@ def run_evaluate(options: argparse.Namespace) -> int:
         raise ConfigError(
             f"one agent is measured at a time, not {', '.join(options.agents)}; several are for Procgen's --levels"
         )
-    if options.num_snakes != _SEATS and not options.against:
-        raise ConfigError(
-            f"--num-snakes is {options.num_snakes}, but without --against the games are against three of each built-in agent"
-            " and against one; leave it out, or name the opponent: --against flood"
-        )
     effort, players = effort_of(options), list(filter(None, (options.agents[0], options.against)))
     tell_own_efforts(effort, ((player, player) for player in players))
     agent, *against = map(effort.make, players)
     scores = evaluate(
         agent,
-        [against * (options.num_snakes - 1)] if against else STANDARD_OPPONENTS,
+        [against * ((options.num_snakes or _SEATS) - 1)] if against else STANDARD_OPPONENTS,
         num_games=options.games,
         width=options.width,
         height=options.height,

@@ -19,7 +19,7 @@ from envs.common.command_line import (
     at_least,
     kept_at,
     make_place_for,
-    non_negative,
+    pause,
     port,
     print_json,
     progress_on_stderr,
@@ -95,7 +95,7 @@ def _add_play(parser: argparse.ArgumentParser) -> None:
     players = "two to sixteen players, or one for a solo game or an episode of its world; or a world and who plays in it"
     parser.add_argument("players", nargs="*", help=players)
     parser.add_argument(
-        "--delay", type=non_negative, help=f"seconds between two turns on screen (default: {TURN_S}; elsewhere the world's)"
+        "--delay", type=pause, help=f"seconds between two turns on screen (default: {TURN_S}; elsewhere the world's)"
     )
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move")
     add_effort(parser)

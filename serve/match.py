@@ -17,7 +17,7 @@ from envs.common.command_line import (
     add_json,
     at_least,
     game_settings,
-    non_negative,
+    pause,
     print_json,
     progress_on_stderr,
 )
@@ -44,7 +44,7 @@ def add_match(parser: argparse.ArgumentParser) -> None:
     add_imports(parser)
     parser.add_argument("--watch", action="store_true", help="draw the game in the terminal")
     parser.add_argument("--browser", action="store_true", help="show it in the browser, turn by turn; Ctrl-C ends the show")
-    parser.add_argument("--delay", type=non_negative, default=0.12, help="seconds between two turns that are watched")
+    parser.add_argument("--delay", type=pause, default=0.12, help="seconds between two turns that are watched")
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move")
     add_effort(parser)
     parser.add_argument("--record", metavar="FILE", help="write the game as JSON lines, as the official command line does")

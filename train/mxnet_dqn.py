@@ -230,7 +230,7 @@ class MXNetDQN:
         learner.trainer.load_states(str(Path(path, TRAINER)))
         learner.updates, self.games = _read_counters(Path(path, COUNTERS))
         # With the first seed, it would play the run's first games again.
-        self.rng = np.random.default_rng([self.seed, learner.updates])
+        self.rng = np.random.default_rng([self.seed, learner.updates, int(self.games)])
         self.world.restart(int(self.rng.integers(1 << 31)))
 
     def stop(self) -> None:

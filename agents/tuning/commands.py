@@ -60,10 +60,12 @@ examples:
 parameters of {search}, their values in {player}, and by how much a tuning moves them:
 {table}
 """
-_SAME_IN_THE_TEST = (
-    *("nodes", "time", "snakes", "width", "height", "ruleset", "map", "food_spawn_chance", "minimum_food"),
-    *("hazard_damage_per_turn", "shrink_every_n_turns", "opening_turns", "max_turns", "elo0", "elo1"),
+_GAME = (
+    *("snakes", "width", "height", "ruleset", "map", "food_spawn_chance", "minimum_food", "hazard_damage_per_turn"),
+    *("shrink_every_n_turns", "opening_turns", "max_turns"),
 )
+"""The options that say which games are played; a file of options keeps them."""
+_SAME_IN_THE_TEST = ("nodes", "time", *_GAME, "elo0", "elo1")
 """The options that `sprt` and `tune --accept` take as well. The seed isn't among them: a test has other starts."""
 
 
@@ -126,7 +128,7 @@ def _play(options: argparse.Namespace) -> int:
         tell_own_efforts(tuning.effort, [(tuning.player, tuning.player)])
         with Live(line) as live:
             progress = play_tuning(tuning, store, concurrency=options.jobs or usable_cores(), on_game=live)
-    found = progress.to_dict()
+    found = {**progress.to_dict(), **{name: getattr(options, name) for name in _GAME}}
     out = _write(options, progress.values, found)
     if options.json:
         print_json({**found, "options": str(out)})
@@ -206,7 +208,11 @@ def _same_games(options: argparse.Namespace) -> list[str]:
     defaults = argparse.ArgumentParser()
     _add_options(defaults)
     asked = {name: getattr(options, name) for name in _SAME_IN_THE_TEST}
-    return [f"--{name.replace('_', '-')}={value}" for name, value in asked.items() if value != defaults.get_default(name)]
+    return [f"{_flag(name)}={value}" for name, value in asked.items() if value != defaults.get_default(name)]
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _with_file(player: str, path: Path) -> str:
@@ -220,9 +226,13 @@ def _accept(options: argparse.Namespace) -> int:
     tuned = OptionsFile.read(path)
     if tuned.agent != search_of(options.player):
         raise ConfigError(f"{path} has options of {tuned.agent!r}, not of {options.player!r}")
-    snakes = tuned.tuning.get("snakes", options.snakes)
-    if snakes != options.snakes:
-        raise ConfigError(f"{path} was tuned by games of {snakes} snakes, not of {options.snakes}. Add --snakes {snakes}")
+    for name in _GAME:
+        was, asked = tuned.tuning.get(name), getattr(options, name)
+        if was not in (None, asked):
+            flag = _flag(name)
+            raise ConfigError(
+                f"{path} was tuned by games with {flag} {was}, and this test would have {asked}. Add {flag} {was}"
+            )
     store_path = options.store or kept_at(f"{path.stem}-test.db")
     make_place_for(store_path)
     jobs = options.jobs or usable_cores()

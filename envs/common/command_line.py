@@ -165,6 +165,14 @@ def non_negative(text: str) -> float:
     return value
 
 
+def pause(text: str) -> float:
+    """Parse an option that is a pause between two pictures: seconds, at most an hour."""
+    value = non_negative(text)
+    if value > _LONGEST_PAUSE_S:
+        raise argparse.ArgumentTypeError(f"{text} seconds are more than an hour")
+    return value
+
+
 def port(text: str) -> int:
     """Parse an option that is a TCP port, from 0 (any free one) to 65535."""
     value = int(text)
@@ -174,6 +182,7 @@ def port(text: str) -> int:
 
 
 _HIGHEST_PORT = 65535
+_LONGEST_PAUSE_S = 3600.0
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

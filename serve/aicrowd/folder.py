@@ -96,6 +96,8 @@ def _reconcile(target: Path, files: Mapping[str, bytes], merged: Collection[str]
     conflicts: list[str] = []
     for name, content in files.items():
         found = _hash_of(target / name)
+        if not _is_inside(target, name):
+            conflicts.append(name)
         if name in merged or found is None or found in (_hash(content), base.get(name)):
             continue
         (kept if base.get(name) == _hash(content) else conflicts).append(name)

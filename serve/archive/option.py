@@ -26,12 +26,17 @@ def default_database() -> str:
 
 def without_password(url: str) -> str:
     """Return a database's URL as messages show it: of what is no URL only the scheme, as anything else may be the password."""
+    if url.startswith(SQLITE) or not set(url) & {":", "@"}:
+        return url
     # Whoever only has the option needs no database.
     import sqlalchemy as sa
 
     try:
         parsed = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
+        parsed = None
+    # With a second @, the host begins with the rest of the password.
+    if parsed is None or "@" in (parsed.host or ""):
         scheme = re.match(r"[\w+]+://", url)
         return f"{scheme[0]}…" if scheme else "a text without a scheme"
     return parsed.difference_update_query(_PASSWORDS).render_as_string(hide_password=True)

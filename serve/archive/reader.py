@@ -26,8 +26,9 @@ from serve.archive.tables import GAMES, TURNS, Database, summary
 from serve.doctor import CHECK_PREFIX
 
 _RECENT_TURNS, _PAGE = 10_000, 100
-_PAGE_HAZARDS = 1 << 18
-"""With how many hazards a page of turns ends: a stranger's turn may bring 198 000, which is little as long as it is packed."""
+_PAGE_POINTS = 1 << 18
+"""With how many points on its boards a page of turns ends. A stranger's turn may bring 198 000 hazards, which are little as
+long as they are packed."""
 
 
 class GamesUnavailableError(ProcsnakeError):
@@ -115,7 +116,7 @@ class GameArchive:
         body of ours was asked, the turn has that body's board, and `move` is None. The board of `/end` comes last, in the same
         form.
 
-        With a `limit`, these are the first so many turns, or fewer if their boards are full of hazards, but one if there is
+        With a `limit`, these are the first so many turns, or fewer if their boards hold very many points, but one if there is
         any. The others stay packed.
         """
         with self._reading() as connection:
@@ -252,13 +253,17 @@ def _told(connection: sa.Connection, game: Row, others: Sequence[Row], since: in
 
 def _page(turns: Iterable[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
     page: list[dict[str, Any]] = []
-    hazards = 0
+    points = 0
     for turn in islice(turns, limit):
         page.append(turn)
-        hazards += len(turn["board"]["hazards"])
-        if hazards >= _PAGE_HAZARDS:
+        points += _points_of(turn["board"])
+        if points >= _PAGE_POINTS:
             break
     return page
+
+
+def _points_of(board: Mapping[str, Any]) -> int:
+    return len(board["hazards"]) + len(board["food"]) + sum(len(snake["body"]) for snake in board["snakes"])
 
 
 def _shown_turn(row: Mapping[str, Any], you: str) -> dict[str, Any]:

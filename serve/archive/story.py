@@ -41,10 +41,10 @@ def boards_of_others(
     for row in in_order(connection, query):
         if row["turn"] == told:
             continue
-        board = unpack(row["data"])["board"]
-        if row["turn"] < last or own["you"] not in _ids(board):
+        # Few are told of very many that there may be, and hazards are what takes time and memory to unpack.
+        if row["turn"] < last or own["you"] not in _ids(unpack(row["data"], stacked=True)["board"]):
             told = row["turn"]
-            yield told, board
+            yield told, unpack(row["data"])["board"]
 
 
 def in_order(connection: sa.Connection, turns: sa.Select[Any]) -> Iterator[Row]:

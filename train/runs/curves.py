@@ -158,9 +158,10 @@ def _page(groups: Sequence[SeedGroup], charts: Sequence[Chart], interval: str) -
             f"Reached in the last {LAST_SHARE:.0%} of the time",
             table(rows, head=heads),
             note(
-                "Means over the episodes that ended then, or the last value of what is measured now and then, with Student's"
-                " 95 % intervals over seeds. The time is what all seeds of the row have had. Runs of one experiment whose"
-                " configurations differ in more than the seed are numbered."
+                "Means over the episodes that ended then; of what is measured now and then, the mean of the measurements in"
+                " that time, or the last one before. The intervals are Student's of 95 % over seeds. The time is what all"
+                " seeds of the row have had. Runs of one experiment whose configurations differ in more than the seed are"
+                " numbered."
             ),
             note(apart(groups)),
         ),

@@ -48,7 +48,7 @@ def progress_row(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
 
 def _known(means: Mapping[str, float]) -> dict[str, float]:
     """Without the NaN that RLlib has for whatever it had a value of in an earlier iteration, and not in this one."""
-    return {name: mean for name, mean in means.items() if math.isfinite(mean)}
+    return {name: mean for name, mean in means.items() if not math.isnan(mean)}
 
 
 def _by_world(means: dict[str, float]) -> dict[str, float]:
@@ -57,7 +57,7 @@ def _by_world(means: dict[str, float]) -> dict[str, float]:
     for name in [name for name in means if name.startswith("world_")]:
         share, label = means.pop(name), name.removeprefix("world_")
         for column, key in (("return", "episode_return_mean"), ("length", "episode_len_mean")):
-            total = means.pop(f"{column}_{label}")
+            total = means.pop(f"{column}_{label}", math.nan)
             row |= {f"{key}_{label}": total / share} if share else {}
     return row
 

@@ -167,7 +167,7 @@ def forget_token(account: Account, described: dict[str, Any]) -> None:
 def download(account: Account, described: dict[str, Any], runs: str | os.PathLike[str]) -> Path:
     """Download the job's run as a folder under `runs`, in the form of a local run. A folder that is there is replaced.
 
-    Raises `RunError` if the job has left no run or if the folder went on without the job, and `AWSError`.
+    Raises `RunError` if the job has left no run or if the folder has a newer checkpoint than the job, and `AWSError`.
     """
     bucket, config = _config_key(account, described)
     prefix, run, _ = config.rsplit("/", 2)

@@ -61,6 +61,10 @@ def test_the_commands_that_it_prints_are_tests_of_the_two_in_the_games_that_were
     tune = ["tune", START, "--parameters", "weights.length:40", "--pairs", "2", "--batch", "2", *SMALL, *asked]
     assert main(tune) == 0
     told = capsys.readouterr().out
+    if asked:
+        short = ["tune", START, "--accept", "outputs/tuned-alphabeta.yaml", *SMALL, "--snakes", "4", "--games", "4"]
+        assert main(short) == 2
+        assert "was tuned by games with --ruleset wrapped, and this test would have standard" in capsys.readouterr().err
     with Store("outputs/tune-alphabeta.db", Tuning) as store:
         tuned = store.load()
     seeds = set()
@@ -83,7 +87,9 @@ def test_what_was_tuned_among_four_is_not_tested_in_duels(folder, capsys):
     path = folder / "tuned.yaml"
     OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta", tuning={"snakes": 4}).write(path)
     assert main(["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--games", "4"]) == 2
-    assert "tuned.yaml was tuned by games of 4 snakes, not of 2. Add --snakes 4" in capsys.readouterr().err
+    assert (
+        "tuned.yaml was tuned by games with --snakes 4, and this test would have 2. Add --snakes 4" in capsys.readouterr().err
+    )
     assert OptionsFile.read(path).test is None
     assert [one.name for one in folder.iterdir()] == ["tuned.yaml"]
     path.write_text(path.read_text().replace("tuning:\n  snakes: 4", "tuning: 4"))

@@ -21,6 +21,7 @@ from envs.procgen.scores import EASY, PRIVATE
 from serve.aicrowd import NoCounterpartError, check, export
 from serve.aicrowd.competition import LOCAL
 from serve.aicrowd.export import CHECKPOINT, TEMPLATE, WEIGHTS
+from serve.aicrowd.folder import write
 from serve.aicrowd.legacy_weights import dumps, policy_weights, tf_order
 from tests.serve.aicrowd.entries import make_bundle, settings
 from tests.serve.aicrowd.starter_kit import KIT
@@ -252,6 +253,16 @@ def test_what_no_exporter_can_have_written_is_not_taken_from_a_manifest(tmp_path
     claim(target, files)
     assert again(target).told == []
     assert tree(target) == before
+
+
+def test_nothing_is_written_through_a_linked_folder(tmp_path):
+    target, elsewhere = tmp_path / "entry", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    again(target)
+    (target / "models" / "link").symlink_to(elsewhere)
+    with pytest.raises(ConfigError, match=r"aren't as the exporter wrote them.*models/link/a\.py"):
+        write(target, {"models/link/a.py": b"ours"}, description="")
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_a_device_in_the_folder_is_the_users_and_is_not_read(tmp_path):

@@ -244,8 +244,13 @@ def test_pages_of_turns_are_all_turns_and_no_page_unpacks_the_whole_game(store, 
     assert store.flush()
     whole = store.turns(game.game_id, "s", you="you-0")
     monkeypatch.setattr(story, "_CHUNK", 2)
+
+    def noted(data, *, stacked=False):
+        unpacked.extend([] if stacked else [data])
+        return rows.unpack(data, stacked=stacked)
+
     for module in (reader, story):
-        monkeypatch.setattr(module, "unpack", lambda data: unpacked.append(data) or rows.unpack(data))
+        monkeypatch.setattr(module, "unpack", noted)
     together = []
     for page in pages(store, game, limit):
         assert len(page) <= limit
@@ -255,17 +260,21 @@ def test_pages_of_turns_are_all_turns_and_no_page_unpacks_the_whole_game(store, 
     assert together == whole == store.turns(game.game_id, "s", you="you-0")
 
 
-def test_a_page_ends_early_where_turns_are_heavy(store, monkeypatch):
-    monkeypatch.setattr(reader, "_PAGE_HAZARDS", 500)
-    game = play(seed=1)
+@pytest.mark.parametrize("kind", ["hazards", "food", "body"])
+def test_a_page_ends_early_where_turns_are_heavy(store, monkeypatch, kind):
+    monkeypatch.setattr(reader, "_PAGE_POINTS", 130)
+    game, many = play(seed=1), [{"x": x, "y": y} for x in range(7) for y in range(7)][:40]
     for request in game.requests[0]:
-        request["board"]["hazards"] = [{"x": 0, "y": 0}] * 200
+        if kind == "body":
+            request["you"]["body"] = [*request["you"]["body"], *many]
+        else:
+            request["board"][kind] = many
     tell_all(store, "s", game, 0)
     assert store.flush()
     sizes = [len(page) for page in pages(store, game, 1000)]
     assert sizes[0] == 3
     assert sum(sizes) == len(game.requests[0]) + 1
-    monkeypatch.setattr(reader, "_PAGE_HAZARDS", 1)
+    monkeypatch.setattr(reader, "_PAGE_POINTS", 1)
     assert len(store.turns(game.game_id, "s", limit=1000)) == 1
     assert len(store.turns(game.game_id, "s")) == len(game.requests[0]) + 1
 

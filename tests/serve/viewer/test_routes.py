@@ -160,7 +160,7 @@ def test_long_games_come_in_parts(tmp_path, monkeypatch):
     rest = client.get(f"/api/games/game-1/raises/turns?since={TURNS_PER_ANSWER}").get_json()
     assert rest["turns"][0]["turn"] == TURNS_PER_ANSWER
     assert not rest["more"]
-    monkeypatch.setattr(reader, "_PAGE_HAZARDS", 2)
+    monkeypatch.setattr(reader, "_PAGE_POINTS", 2)
     tell_all(store, "raises", hazardous(seed=2), 0)
     assert store.flush()
     first = client.get("/api/games/game-2/raises/turns").get_json()
