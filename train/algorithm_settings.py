@@ -161,12 +161,9 @@ class APPOSettings(PPOSettings):
         super().__post_init__()
         require(self, self.algorithm, "max_lag", 1)
         require(self, self.algorithm, "fragments_per_batch", 1)
-        require(self, self.algorithm, "rho_clip", 0.0)
         require(self, self.algorithm, "c_clip", 0.0)
-        if not self.rho_clip:
-            raise ConfigError(
-                f"{self.algorithm}.rho_clip is {self.rho_clip:g}, by which no decision counts; give it more, as the paper's 1"
-            )
+        if not self.rho_clip > 0:
+            raise ConfigError(f"{self.algorithm}.rho_clip is {self.rho_clip!r}, by which no decision counts; the paper has 1")
         if self.lstm_units:
             raise ConfigError(f"{self.algorithm} knows no memory (lstm_units is {self.lstm_units}); ppo does: algorithm=ppo")
         if self.concurrency:

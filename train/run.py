@@ -83,10 +83,8 @@ def train(
     """
     if (experiment is None) == (resume is None):
         raise ConfigError("train() needs either an experiment or the folder of a run to resume")
-    if sizes and resume is None:
-        raise ConfigError("train() takes sizes with resume; a new experiment has its own")
-    if finish and resume is None:
-        raise ConfigError("train() takes finish with resume; it ends a run that was begun")
+    if (sizes or finish) and resume is None:
+        raise ConfigError("train() takes sizes and finish with resume: they are for a run that was begun")
     require_trackers(trackers)
     start = None
     if resume is not None:
@@ -114,8 +112,8 @@ def train(
         if cluster and experiment.uses_ray:
             experiment = fit(sized(experiment), wait_minutes=wait_minutes, say=progress.say)
         if resume is None:
-            note = {**provenance(), ASKED: asked.to_dict()} if asked != experiment else provenance()
-            folder = RunFolder.create(Path(runs_dir), experiment, note)
+            note = {ASKED: asked.to_dict()} if asked != experiment else {}
+            folder = RunFolder.create(Path(runs_dir), experiment, {**provenance(), **note})
             stack.enter_context(locked(folder.path))
         folder.clean()
         # Ray has put a handler of its own in place of the one for SIGTERM.
