@@ -21,8 +21,8 @@ from serve.recorded_games import find_game, last_games
 
 if TYPE_CHECKING:
     from agents.analysis.game import Analysis
-    from agents.analysis.parallel import Tell
     from agents.analysis.win_probability import WinProbability
+    from agents.parallel import Tell
     from envs.battlesnake.recording import Recording
 
 ANALYSE_HELP = """\
@@ -112,9 +112,9 @@ def _check(options: argparse.Namespace) -> None:
 def _analyse_one(options: argparse.Namespace) -> int:
     from agents.analysis.as_json import as_json
     from agents.analysis.game import NODES, analyse
-    from agents.analysis.parallel import processes
     from agents.analysis.played import played_by, played_by_each
     from agents.analysis.words import in_words
+    from agents.parallel import processes
 
     recording, snake = find_game(options.games[0], options.database, options.snake)
     parts = played_by_each(recording) if options.all_snakes else [played_by(recording, snake)]
@@ -137,8 +137,8 @@ def _in_the_browser(options: argparse.Namespace) -> int:
     """The viewer shows the game with its analysis, and analyses the files that are dropped on its pages."""
     from agents.analysis.as_json import as_json
     from agents.analysis.game import NODES, analyse
-    from agents.analysis.parallel import processes
     from agents.analysis.played import played_by
+    from agents.parallel import processes
     from serve.review.reviews import Reviews
     from serve.review.routes import PAGE, review_app
     from serve.server import running
@@ -163,8 +163,8 @@ def _in_the_browser(options: argparse.Namespace) -> int:
 
 
 def _sum_up(options: argparse.Namespace) -> int:
-    from agents.analysis.parallel import processes
     from agents.analysis.summary import in_words, summary
+    from agents.parallel import processes
 
     with processes(_jobs(options)) as pool, _Progress("game") as tell:
         analyses, left_out = _analyse_all(options, pool, tell)
@@ -209,7 +209,7 @@ def _analyse_all(
 
 def _fit(options: argparse.Namespace) -> int:
     from agents.analysis.fitting import fit, table
-    from agents.analysis.parallel import processes
+    from agents.parallel import processes
 
     if not options.games:
         raise ConfigError("--fit needs stores of procsnake tournament: of duels on 11×11, and of games of four")

@@ -99,7 +99,7 @@ def create_app(
     for number, (name, agent) in enumerate(by_name.items()):
         decider = Decider(agent, cores=shared, max_think_ms=max_think_ms)
         snake = _Snake(name, decider, looks.get(name) or Look.of(agent), store, counts, new_games)
-        routes = _snake_routes(snake, limit, None if secret or not store else access)
+        routes = _snake_routes(snake, f"snake{number}", limit, None if secret or not store else access)
         app.register_blueprint(routes, url_prefix=f"{prefix}/snakes/{name}")
         if number == 0:
             app.register_blueprint(routes, name="root", url_prefix=f"{prefix}/")
@@ -202,9 +202,10 @@ def _move(move: int) -> Response:
     return jsonify(move=MOVE_NAMES[move], shout="")
 
 
-def _snake_routes(snake: _Snake, limit: RateLimit | None, access: Access | None) -> Blueprint:
-    """`access`: whose browser gets the viewer at `/`, where the snake's info is for engines; None: nobody's."""
-    routes = Blueprint(re.sub(r"\W", "_", snake.name), __name__)
+def _snake_routes(snake: _Snake, name: str, limit: RateLimit | None, access: Access | None) -> Blueprint:
+    """`name` is the blueprint's. `access`: whose browser gets the viewer at `/`, where the snake's info is for engines; None:
+    nobody's."""
+    routes = Blueprint(name, __name__)
 
     @routes.get("/")
     def info() -> BaseResponse:

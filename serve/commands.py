@@ -249,9 +249,10 @@ def _evaluations(served: dict[str, Any]) -> dict[str, str | None]:
 
 def _run_here(app: Any, listener: Any, text: str) -> None:
     from serve.arena import GAMES
-    from serve.server import Server
+    from serve.server import Server, keep_from_garbage_search
 
     try:
+        keep_from_garbage_search()
         server = Server(app, listener)
         server.open()
         server.announce(text)

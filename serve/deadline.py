@@ -32,6 +32,7 @@ MAX_THINK_MS = 1000
 A bound is needed because strangers choose a game's time-out, and cores are shared.
 """
 _GRACE_S = 0.02
+_LEAST_CALLS, _SPARE_CALLS = 32, 8
 
 
 class LastWord(Protocol):
@@ -53,8 +54,8 @@ class Decider:
 
     The agent is told to be done 20 ms and half of that stall earlier, and still earlier while more games think than there are
     `cores`. The answer is `safest_move` if the agent raises or takes too long, or if `max_concurrent` earlier calls are still
-    running: an agent that hangs can't be stopped, only left behind. The log says so once a minute for each of these reasons and
-    each type of exception.
+    running: an agent that hangs can't be stopped, only left behind. By default these are 32, or, if that is more, 8 beside as
+    many as `cores` lets run. The log says so once a minute for each of these reasons and each type of exception.
     """
 
     def __init__(
@@ -62,15 +63,16 @@ class Decider:
         agent: Agent,
         *,
         cores: Cores | None = None,
-        max_concurrent: int = 8,
+        max_concurrent: int | None = None,
         max_think_ms: float = MAX_THINK_MS,
         stall_ms: Callable[[], float] = stall_ms,
     ) -> None:
         self.agent, self.margins = agent, Margins()
         self._max_think_ms, self._stall_ms = max_think_ms, stall_ms
         self._cores = cores or Cores(usable_cores())
-        self._pool = ThreadPoolExecutor(max_concurrent, thread_name_prefix="agent")
-        self._free = threading.BoundedSemaphore(max_concurrent)
+        most = max_concurrent or max(_LEAST_CALLS, 2 * self._cores.count + _SPARE_CALLS)
+        self._pool = ThreadPoolExecutor(most, thread_name_prefix="agent")
+        self._free = threading.BoundedSemaphore(most)
         self._seldom = Seldom()
 
     def decide(

@@ -10,16 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from agents.export.savedmodel import SAVEDMODEL_HELP, add_savedmodel, run_savedmodel
-from envs.common.command_line import (
-    USER_ERROR,
-    Commands,
-    add_json,
-    print_json,
-    progress_on_stderr,
-    replace_whole,
-    shell_command,
-)
+from envs.common.command_line import USER_ERROR, Commands, add_json, print_json, progress_on_stderr, shell_command
 from envs.common.errors import ConfigError
+from envs.common.whole_files import replace_whole
 from serve.aicrowd.competition import CLOSED
 
 EXPORT_HELP = """\

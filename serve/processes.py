@@ -13,7 +13,7 @@ import socket
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
@@ -23,7 +23,9 @@ from envs.common.errors import ConfigError, ProcsnakeError
 from serve.arena import GAMES
 from serve.logs import gunicorn_logger
 from serve.metrics import SHARED_FOLDER
-from serve.server import STOP_S, Loop, say_when_answering
+from serve.server import STOP_S, Loop, keep_from_garbage_search, say_when_answering
+
+_MEMORY = "/dev/shm"
 
 
 def can_fork() -> bool:
@@ -35,12 +37,14 @@ def can_fork() -> bool:
 def _shared_metrics() -> Iterator[None]:
     """Have the processes that are started within count together: in the user's folder, or in one that is removed at the end.
 
-    Enter it before anything is counted; otherwise nothing is shared.
+    Enter it before anything is counted; otherwise nothing is shared. The folder lies in memory where that can be: the files are
+    mapped, and on a full disk whoever touches a page of one is killed.
     """
     if SHARED_FOLDER in os.environ:
         yield
         return
-    owner, folder = os.getpid(), tempfile.mkdtemp(prefix="procsnake-metrics-")
+    owner, place = os.getpid(), _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) else None
+    folder = tempfile.mkdtemp(prefix=f"procsnake-metrics-{owner}-", dir=place)
     os.environ[SHARED_FOLDER] = folder
     try:
         yield
@@ -113,7 +117,7 @@ def run(make_app: Callable[[], Flask], listener: socket.socket, *, workers: int 
         def load(self) -> Flask:
             return make_app()
 
-    with _shared_metrics():
+    with _shared_metrics() if workers > 1 else nullcontext():
         Application().run()
 
 
@@ -142,6 +146,7 @@ def _worker_class() -> type:
             self._loop = Loop(self.wsgi, on_beat=self._beat)
             if not self.alive:
                 return
+            keep_from_garbage_search()
             self._loop.run(sockets=[listener.sock for listener in self.sockets])
 
         def handle_exit(self, *_: Any) -> None:
@@ -170,4 +175,5 @@ def _close_games(_: Any, worker: Any) -> None:
 def _forget_worker(_: Any, worker: Any) -> None:
     from prometheus_client.multiprocess import mark_process_dead
 
-    mark_process_dead(worker.pid)
+    if SHARED_FOLDER in os.environ:
+        mark_process_dead(worker.pid)

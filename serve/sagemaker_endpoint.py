@@ -46,7 +46,7 @@ def main() -> int:
     import agents
     from serve import logs
     from serve.arena import create_app
-    from serve.server import listen, warm_up
+    from serve.server import keep_from_garbage_search, listen, warm_up
 
     logs.configure()
     has_bundle = os.path.isfile(os.path.join(MODEL_FOLDER, "card.json"))
@@ -55,6 +55,7 @@ def main() -> int:
     app.wsgi_app = Endpoint(app.wsgi_app)  # type: ignore[method-assign]
     server = listen(app, host="0.0.0.0", port=int(os.environ.get("SAGEMAKER_BIND_TO_PORT", PORT)))
     warm_up({agent.name: agent})
+    keep_from_garbage_search()
     server.open()
     server.announce(f"serving {agent.name} at {server.url}")
     server.run()

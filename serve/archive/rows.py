@@ -18,7 +18,7 @@ import orjson
 
 from agents.agent import Decision
 from envs.battlesnake.plain import hazard_layers
-from envs.battlesnake.state import MAX_SIDE, MOVE_NAMES
+from envs.battlesnake.state import MAX_SIDE, MOVE_NAMES, State
 from envs.battlesnake.webhook import Turn, WebhookError, game_object, most_hazards, read_end_request
 from envs.common.bounded import inflate, parse_json
 
@@ -155,17 +155,25 @@ def _identity(body: Mapping[str, Any], name: str) -> str:
 
 def _tidy_board(body: Mapping[str, Any], turn: Turn, *, with_you: bool = True) -> dict[str, Any]:
     """The board of a request that was read already, the living alone, with the fields that the API has and no others."""
-    board = body["board"]
-    by_id = {snake["id"]: snake for snake in board["snakes"]}
-    if with_you:
-        by_id[turn.ids[turn.you]] = body["you"]
+    board, you = body["board"], turn.ids[turn.you] if with_you else None
     return {
         "width": turn.state.width,
         "height": turn.state.height,
         "food": _points(board.get("food")),
         **_stacked(hazard_layers(turn.state)),
-        "snakes": [_tidy_snake(by_id[snake_id]) for snake_id in turn.ids],
+        "snakes": [_tidy_snake(body["you"] if one == you else _entry(board["snakes"], one, turn.state)) for one in turn.ids],
     }
+
+
+def _entry(listed: list[dict[str, Any]], snake_id: str, state: State) -> dict[str, Any]:
+    """The entry of a living snake. A stranger's list may have its id again, dead, and an entry behind it may hold anything."""
+    entries = [snake for snake in listed if snake["id"] == snake_id]
+    return next((snake for snake in entries[:-1] if _lives(snake, state)), entries[-1])
+
+
+def _lives(snake: Mapping[str, Any], state: State) -> bool:
+    body = snake.get("body") or ()
+    return snake["health"] > 0 and bool(body) and all(0 <= p["x"] < state.width and 0 <= p["y"] < state.height for p in body)
 
 
 def _tidy_snake(snake: Mapping[str, Any]) -> dict[str, Any]:

@@ -76,10 +76,13 @@ TURNS = sa.Table(
 )
 # The first databases have no such table, which is version 0.
 _SCHEMA_VERSION = sa.Table("schema_version", _META, sa.Column("version", sa.Integer, nullable=False))
+_SIZES = f"""UPDATE games SET size = {GAME_BYTES} + length(game) + length(names) + coalesce(length("end"), 0)
+    + coalesce((SELECT sum({TURN_BYTES} + length(data)) FROM turns WHERE turns.number = games.number), 0)"""
 STATEMENTS = (
     # Sizes were those of turns alone.
-    f"""UPDATE games SET size = {GAME_BYTES} + length(game) + length(names) + coalesce(length("end"), 0)
-    + coalesce((SELECT sum({TURN_BYTES} + length(data)) FROM turns WHERE turns.number = games.number), 0)""",
+    _SIZES,
+    # Names that replaced shorter ones weren't counted.
+    _SIZES,
 )
 """What leads from the first schema to today's (`envs.common.migrations`), in SQL that SQLite and PostgreSQL both know. Tables
 that are missing altogether are made as they are above."""
@@ -218,10 +221,13 @@ class Database:
     def _upsert(self, game: Mapping[str, Any]) -> sa.Executable:
         insert = self._insert(GAMES).values(**game, size=game_bytes(game))
         new, earlier = insert.excluded, insert.excluded.first_turn < GAMES.c.first_turn
+        # The names are JSON in ASCII, so their length is their size.
+        longer = sa.func.length(new.names) - sa.func.length(GAMES.c.names)
         return insert.on_conflict_do_update(
             index_elements=["game_id", "snake", "you"],
             set_={
                 "names": sa.case((earlier, new.names), else_=GAMES.c.names),
+                "size": sa.case((earlier, GAMES.c.size + longer), else_=GAMES.c.size),
                 "first_turn": sa.case((earlier, new.first_turn), else_=GAMES.c.first_turn),
                 "started": sa.case((new.started < GAMES.c.started, new.started), else_=GAMES.c.started),
                 "seen": sa.case((new.seen > GAMES.c.seen, new.seen), else_=GAMES.c.seen),

@@ -151,8 +151,9 @@ class Writer:
             return rows_of(event)
         except WebhookError as error:
             log.debug("not recorded: %s", error)
-        except Exception:
-            log.exception("a request could not be recorded")
+        except Exception as error:
+            if self._seldom.allows(type(error).__name__):
+                log.exception("a request could not be recorded")
             self.lost += 1
         return None
 
@@ -201,7 +202,8 @@ class Writer:
         except Exception as error:
             if _is_trouble(error):
                 raise
-            log.exception("no database can hold what this game sent", extra={"game": rows.key[0]})
+            if self._seldom.allows(type(error).__name__):
+                log.exception("no database can hold what this game sent", extra={"game": rows.key[0]})
             self.lost += 1
 
     def _drop(self, count: int) -> None:

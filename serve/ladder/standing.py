@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from envs.common.command_line import shell_command
 from envs.common.errors import UnknownNameError
 from serve.doctor import requests
 from serve.doctor.client import PATIENCE_S, SnakeClient
@@ -63,7 +64,7 @@ def _place(standing: Standing) -> str:
 
 def way_back(snake: Snake) -> str:
     """Return the command that enters a snake on a ladder again."""
-    return f"procsnake arena enter {snake.url} --name '{snake.name}' --public --ladder LADDER"
+    return shell_command("arena", "enter", snake.url, f"--name={snake.name}", "--public", "--ladder", "LADDER")
 
 
 def status_of(client: ArenaClient, *, sweeping: bool = True) -> list[SnakeStatus]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agents.analysis.parallel import Tell
+from agents.parallel import Tell
 from envs.battlesnake.recording import Recording
 from envs.common.errors import ProcsnakeError
 from serve.archive.outcome import DRAW, LOST, WON

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
+from serve.transport.rate_limit import caller_of
+
 try:
     import resource
 except ImportError:  # Windows has no such limits.
@@ -43,7 +45,10 @@ class _Quiet(NamedTuple):
 
 
 class Connections:
-    """The connections of one process: at most `most` in all and `per_address` of one address. `clock` counts seconds."""
+    """The connections of one process: at most `most` in all and `per_address` of one address. `clock` counts seconds.
+
+    Addresses are those that `caller_of` gives.
+    """
 
     def __init__(
         self,
@@ -139,20 +144,16 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
 
     def __init__(self, *args: Any, connections: Connections, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._connections, self._is_counted = connections, False
+        self._connections, self._is_counted, self._address = connections, False, ""
         self._deadline: asyncio.TimerHandle | None = None
         self._head: _Head | None = _Head()
         self._unanswered = 0
-
-    @property
-    def _address(self) -> str:
-        return self.client[0] if self.client else ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         # An answer is two writes; asyncio sees to it only where the listening socket's protocol is named, gunicorn's isn't.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._is_counted = True
+        self._is_counted, self._address = True, caller_of(self.client[0]) if self.client else ""
         self._begin_reading()
         self._connections.add(self, self._address)
 

@@ -22,13 +22,20 @@ from serve.arena import ARRIVED, REPLY
 from serve.transport.request_body import MAX_OTHER_BYTES
 from serve.viewer.spectators import MAX_SPECTATORS, SPECTATE, Spectator
 
-THREADS = 64
-"""How many requests are worked on at a time. Most of them only wait for a core or for an agent."""
+THREADS = 512
+"""How many requests are worked on at a time.
+
+Most of them only wait for a core or for an agent, some for a second. So there are many: whoever finds no thread is late. A
+thread that waits costs little memory.
+"""
 MAX_HELD_BYTES = 128 << 20
 """How many bytes of bodies may be held at a time, over all requests that are being read or answered.
 
-Bodies of more than `MAX_OTHER_BYTES` get half of it, so that strangers' large ones leave room for everybody's moves.
+Bodies of more than `MAX_SMALL_BYTES` may fill half of it, and those of more than `MAX_OTHER_BYTES` a quarter. The other half
+has room for a small body on each connection that may be open. So strangers' large bodies can't keep out moves, which are small
+unless hazards are stacked.
 """
+MAX_SMALL_BYTES = 32 << 10
 
 Message = dict[str, Any]
 Receive = Callable[[], Any]
@@ -122,7 +129,7 @@ class Front:
             self._held += len(part)
             if length > 2 * self._limit:
                 break
-            if self._held > (MAX_HELD_BYTES if len(body) <= MAX_OTHER_BYTES else MAX_HELD_BYTES // 2):
+            if self._held > _room(len(body)):
                 return -1
         return length
 
@@ -148,6 +155,13 @@ class Front:
             return
         await send({"type": "websocket.http.response.start", "status": answer.status_code, "headers": _headers(answer)})
         await send({"type": "websocket.http.response.body", "body": answer.get_data()})
+
+
+def _room(size: int) -> int:
+    """How many bytes may be held in all when a body of this size is among them."""
+    if size <= MAX_SMALL_BYTES:
+        return MAX_HELD_BYTES
+    return MAX_HELD_BYTES // (2 if size <= MAX_OTHER_BYTES else 4)
 
 
 def _environ(scope: Message, body: bytes, length: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import math
 import threading
@@ -19,12 +20,29 @@ GAMES_PER_ADDRESS, GAMES_IN_ALL = (2.0, 100), (10.0, 500)
 _MAX_ADDRESSES, _MAX_GAMES = 4096, 8192
 
 
+def caller_of(address: str) -> str:
+    """Return what stands for all addresses of one caller: of IPv6 the /64, of which whoever has one address has all.
+
+    An IPv4 address, also one that is written as IPv6, stands for itself, and so does whatever is no address.
+    """
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv4Address):
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.IPv6Address(int(found) >> 64 << 64))
+
+
 class RateLimit:
-    """A token bucket for each address. It allows `per_second` requests on average, and after a pause `burst` requests at once.
+    """A token bucket for each caller. It allows `per_second` requests on average, and after a pause `burst` requests at once.
 
     `burst` is by default what comes in two seconds, but at least 10. Each process counts for itself, so W workers allow up to
-    W times as many requests (see `NewGames`). The 4096 addresses that called last are remembered; one that was forgotten
-    begins with a full bucket. `clock` counts seconds, never back. Raises `ConfigError` for a rate that isn't positive.
+    W times as many requests (see `NewGames`). The 4096 callers that called last are remembered; one that was forgotten begins
+    with a full bucket. Addresses with the same `caller_of` are one caller's. `clock` counts seconds, never back. Raises
+    `ConfigError` for a rate that isn't positive.
     """
 
     def __init__(self, per_second: float, *, burst: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,7 +58,7 @@ class RateLimit:
 
     def allows(self, address: str) -> bool:
         """Take a token from this address's bucket, and return whether there was one."""
-        now = self._clock()
+        now, address = self._clock(), caller_of(address)
         with self._lock:
             tokens, then = self._buckets.pop(address, (self._burst, now))
             tokens = min(self._burst, tokens + (now - then) * self._rate)

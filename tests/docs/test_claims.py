@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from packaging.specifiers import SpecifierSet
 import agents
 import procsnake
 from serve import deadline, processes
+from serve.cores import Cores
 from serve.margins import Margins
 from serve.transport import front
 from tests.envs.battlesnake.positions import board
@@ -45,8 +45,16 @@ def test_when_an_answer_is_due_is_said_as_it_is_reckoned():
     assert margins.margin_ms(("g", "s"), 2, "400") == highest
     assert "No call thinks for longer than a second" in page("docs/arena.md")
     assert deadline.MAX_THINK_MS == 1000
-    assert "at most eight per snake" in page("docs/arena.md")
-    assert inspect.signature(deadline.Decider).parameters["max_concurrent"].default == 8
+
+
+def test_how_many_calls_are_left_behind_is_said_as_it_is_reckoned():
+    least, cores, more = numbers(
+        r"at most (\d+) per snake \(on more than (\d+) cores, twice as many as there are cores and (\d+) more\)",
+        "docs/arena.md",
+    )
+    for count in (1, int(cores), int(cores) + 1, 64):
+        decider = deadline.Decider(agents.make("flood"), cores=Cores(count))
+        assert decider._pool._max_workers == (2 * count + more if count > cores else least)
 
 
 def test_how_requests_are_taken_and_drained_is_said_as_it_is_set():

@@ -52,10 +52,13 @@ def test_moves_are_answered_by_every_snake(client):
 
 def test_all_recorded_requests_get_a_move(client):
     _, requests = recorded()
+    answered = 0
     for request in requests:
         listed = {snake["id"] for snake in request["board"]["snakes"]}
         if request["you"]["id"] in listed:
             assert client.post("/move", json=request).get_json()["move"] in MOVE_NAMES
+            answered += 1
+    assert answered > 100
 
 
 def test_concurrent_games_do_not_mix(client):
@@ -169,6 +172,16 @@ def test_nothing_that_arrives_is_an_internal_error(client, request, path):
     assert answer.status_code in (200, 400)
     if answer.status_code == 200 and path == "/move":
         assert answer.get_json()["move"] in MOVE_NAMES
+
+
+@pytest.mark.parametrize("names", [("root",), ("flood", "viewer"), ("a-b", "a_b", "a.b")], ids=str)
+def test_a_snake_may_have_any_name_that_fits_into_a_url(store, names):
+    client = create_app({name: agents.make("flood") for name in names}, store=store).test_client()
+    for path in ("", *(f"/snakes/{name}" for name in names)):
+        assert client.get(f"{path}/").get_json()["apiversion"] == "1"
+        assert client.post(f"{path}/move", json=small_request()).get_json()["move"] == "up"
+    with client.get("/", headers={"Accept": "text/html"}) as page:
+        assert page.mimetype == "text/html"
 
 
 def test_a_look_or_name_that_is_none_is_refused():

@@ -30,6 +30,7 @@ from serve.arena import create_app
 from serve.deploy.lock_requirements import PYTHON, wanted
 from serve.sagemaker_endpoint import Endpoint
 from serve.server import running
+from serve.transport.request_body import MAX_BODY_BYTES
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request
 from tests.serve.snakes import open_ways
@@ -225,7 +226,7 @@ def through_caddy(plain, tls, context):
     assert (status, json.loads(body)["move"]) == (200, "up")
     # Caddy is on this machine, those behind it aren't.
     assert ask("GET", "/metrics")[0] in (401, 403, 404)
-    assert is_refused(http.client.HTTPSConnection("localhost", tls, timeout=20, context=context), bytes((2 << 20) + 1))
+    assert is_refused(http.client.HTTPSConnection("localhost", tls, timeout=20, context=context), bytes((5 << 20) + 1))
     status, headers, _ = status_of(http.client.HTTPConnection("127.0.0.1", plain, timeout=20), "GET", "/")
     assert (status, headers["Location"].partition(":")[0]) == (308, "https")
     with (
@@ -235,6 +236,18 @@ def through_caddy(plain, tls, context):
         sent.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Half:")
         # Without a limit nothing would come, and the time-out would be raised.
         assert b"200" not in sent.recv(1000)[:12]
+
+
+def test_caddy_lets_in_whatever_the_server_takes():
+    (mebibytes,) = re.findall(r"max_size (\d+)MiB", (DEPLOY / "Caddyfile").read_text())
+    assert int(mebibytes) << 20 >= MAX_BODY_BYTES
+    told = " ".join((ROOT / "docs" / "deploying.md").read_text().split())
+    assert f"which may have 16 KiB and {mebibytes} MiB" in told
+
+
+def test_compose_keeps_the_log_small():
+    logging = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["snake"]["logging"]
+    assert logging == {"driver": "json-file", "options": {"max-size": "10m", "max-file": "3"}}
 
 
 def test_compose_runs_the_image_without_rights_it_does_not_need():

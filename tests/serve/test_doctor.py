@@ -6,6 +6,7 @@ import itertools
 import json
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -229,12 +230,30 @@ def test_one_that_never_recovers_from_garbage():
     assert faults["never-recovers"] == "and a move after those"
 
 
-def test_nothing_is_begun_after_the_time_is_up():
-    began = time.monotonic()
-    faults, report = faults_of(delayed("/move", 0.3), seconds=1)
+MOVES_ALONE = 1 + 4 + len(requests.odd_ones(GENEROUS_MS)) + 1 + 32
+"""How many moves the doctor asks for before games are played: one that is ordinary, four with one way out, and so on."""
+
+
+@pytest.mark.parametrize("seconds", [8, MOVES_ALONE, MOVES_ALONE + 5], ids=["odd requests", "before games", "games"])
+def test_nothing_is_begun_after_the_time_is_up(seconds, monkeypatch):
+    """One second passes with each move. When time is up, no more than the end of a game is told."""
+    moves, late = [], []
+    for module in ("examination", "load"):
+        monkeypatch.setattr(f"serve.doctor.{module}.time", SimpleNamespace(monotonic=lambda: float(len(moves))))
+
+    def respond(path, body):
+        if len(moves) >= seconds:
+            late.append(path)
+        if path == "/move" and body:
+            moves.append(body)
+        return good_snake(path, body)
+
+    faults, report = faults_of(respond, games=1, moves=20, seconds=seconds)
     assert not faults
-    assert "not-tried" in [finding.fault for finding in report.findings]
-    assert time.monotonic() - began < 20
+    assert len(moves) == seconds
+    assert set(late) <= {"/end"}
+    is_cut_short = "not-tried" in [finding.fault for finding in report.findings]
+    assert is_cut_short == (seconds <= MOVES_ALONE)
 
 
 def test_no_more_moves_are_asked_for_than_allowed():

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from contextlib import contextmanager, suppress
@@ -17,9 +18,11 @@ import pytest
 
 from agents.evaluation.referee import Referee
 from envs.battlesnake.recording import Recording
+from serve import processes
 from serve.archive.reader import GameArchive
 from serve.archive.store import GameStore
 from serve.background import Background
+from serve.metrics import SHARED_FOLDER
 from serve.processes import can_fork
 from tests.serve.archive.played import play, tell_all
 from tests.serve.archive.test_writer import until
@@ -102,25 +105,61 @@ def test_a_killed_worker_costs_no_move_and_no_game(tmp_path):
     assert Recording.read(path).result["isDraw"] == (first["result"] == "draw")
 
 
+def metrics_folders(server):
+    """The folders in which a server's workers count together."""
+    places = {tempfile.gettempdir(), "/dev/shm"}
+    return [folder for place in places for folder in Path(place).glob(f"procsnake-metrics-{server.pid}-*")]
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
-def test_the_metrics_folder_is_there_until_the_server_stops(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with serving("random", "--no-games") as (_, server):
-        (folder,) = tmp_path.glob("procsnake-metrics-*")
-        until(lambda: len(workers_of(server)) == 1)
-        (worker,) = workers_of(server)
+def test_the_metrics_folder_of_several_workers_is_there_until_the_server_stops():
+    with serving("random", "--no-games", "--workers", "2") as (_, server):
+        (folder,) = metrics_folders(server)
+        until(lambda: len(workers_of(server)) == 2)
+        worker = workers_of(server)[0]
         os.kill(worker, signal.SIGTERM)
-        until(lambda: workers_of(server) not in ([], [worker]))
+        until(lambda: worker not in workers_of(server) and len(workers_of(server)) == 2)
         assert folder.is_dir()
     assert not folder.exists()
 
 
-def test_a_server_that_cannot_start_leaves_no_metrics_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    command = [sys.executable, "-m", "procsnake", "serve", "flod", "--no-games", "--port", "0"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert (done.returncode, "unknown agent 'flod'" in done.stderr) == (2, True)
-    assert list(tmp_path.glob("procsnake-metrics-*")) == []
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
+def test_one_worker_counts_in_its_own_memory_and_so_does_the_next():
+    """On a full disk, a page of a shared file can't be touched: the worker would die of it."""
+    with serving("random", "--no-games") as (url, server):
+        assert metrics_folders(server) == []
+        until(lambda: len(workers_of(server)) == 1)
+        (worker,) = workers_of(server)
+        os.kill(worker, signal.SIGTERM)
+        until(lambda: workers_of(server) not in ([], [worker]))
+        until(lambda: answers(url))
+        with urllib.request.urlopen(f"{url}/metrics", timeout=20) as answer:
+            counted = answer.read().decode()
+        assert 'procsnake_requests_total{endpoint="health",status="200"}' in counted
+        assert "process_resident_memory_bytes" in counted
+
+
+@pytest.mark.parametrize("may_write", [True, False])
+def test_several_workers_count_in_memory_where_they_may(tmp_path, monkeypatch, may_write):
+    memory, disk = tmp_path / "memory", tmp_path / "disk"
+    memory.mkdir()
+    disk.mkdir()
+    monkeypatch.delenv(SHARED_FOLDER, raising=False)
+    monkeypatch.setattr(processes, "_MEMORY", str(memory))
+    monkeypatch.setattr(tempfile, "tempdir", str(disk))
+    monkeypatch.setattr(os, "access", lambda path, mode: may_write)
+    with processes._shared_metrics():
+        assert Path(os.environ[SHARED_FOLDER]).parent == (memory if may_write else disk)
+    assert SHARED_FOLDER not in os.environ
+    assert list(tmp_path.glob("*/*")) == []
+
+
+def test_a_server_that_cannot_start_leaves_no_metrics_folder():
+    command = [sys.executable, "-m", "procsnake", "serve", "flod", "--no-games", "--port", "0", "--workers", "2"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    _, told = server.communicate(timeout=300)
+    assert (server.returncode, "unknown agent 'flod'" in told) == (2, True)
+    assert metrics_folders(server) == []
 
 
 def test_a_metrics_folder_of_the_users_own_stays(tmp_path, monkeypatch):

@@ -181,7 +181,8 @@ def test_a_bundle_is_served_without_torch_and_ray(tmp_path):
 
 
 WAITS = """
-import sys, threading, time
+import socket, sys, time
+from concurrent.futures import ThreadPoolExecutor
 from flask import Flask, request
 from serve import processes, server
 from serve.transport import front
@@ -193,10 +194,22 @@ app.extensions[GAMES] = None
 
 @app.get("/<float:seconds>")
 def wait(seconds):
-    waited = time.monotonic() - (request.environ[ARRIVED] or time.monotonic())
     time.sleep(seconds)
-    return str(waited)
+    return str(seconds)
 
+@app.get("/held/<int:port>")
+def held(port):
+    with socket.create_connection(("127.0.0.1", port)) as gate:
+        gate.recv(1)
+    return str(request.environ[ARRIVED])
+
+class Tells(ThreadPoolExecutor):
+    # Prints the path of a request that has been read and is to have a thread.
+    def submit(self, work, environ, reply):
+        print(environ["PATH_INFO"], flush=True)
+        return super().submit(work, environ, reply)
+
+front.ThreadPoolExecutor = Tells
 front.THREADS = 1
 listener = server.bind("127.0.0.1", 0)
 print(server.url_of(listener), flush=True)
@@ -215,11 +228,17 @@ def test_the_time_that_requests_wait_for_a_thread_is_known(kind):
     url = served.stdout.readline().strip()
     try:
         until(lambda: waited(f"{url}/0.0") is not None)
-        with ThreadPoolExecutor(3) as pool:
-            times = sorted(pool.map(waited, [f"{url}/0.4"] * 3))
-        # One thread answers three: the last has waited for two of 0.4 s.
-        assert times[1] > 0.25
-        assert times[2] > 0.65
+        with socket.create_server(("127.0.0.1", 0)) as gate, ThreadPoolExecutor(3) as pool:
+            gate.settimeout(20)
+            path, began = f"/held/{gate.getsockname()[1]}", time.monotonic()
+            calls = [pool.submit(waited, url + path) for _ in range(3)]
+            read_whole(served, path, 3)
+            all_are_there = time.monotonic()
+            for _ in range(3):
+                gate.accept()[0].close()
+            arrived = [call.result() for call in calls]
+        # One thread answers them one after the other, and all had come before it was done with the first.
+        assert began <= min(arrived) <= max(arrived) <= all_are_there
     finally:
         served.terminate()
         served.communicate(timeout=60)
@@ -238,7 +257,7 @@ def test_requests_under_way_are_answered_before_it_ends(kind, how):
         until(lambda: waited(f"{url}/0.0") is not None)
         with ThreadPoolExecutor(6) as pool:
             calls = [pool.submit(waited, f"{url}/1.0") for _ in range(6)]
-            time.sleep(0.5)
+            read_whole(served, "/1.0", 6)
             if how == "Ctrl-C":
                 os.killpg(served.pid, signal.SIGINT)
             else:
@@ -250,6 +269,46 @@ def test_requests_under_way_are_answered_before_it_ends(kind, how):
     finally:
         served.kill()
         served.communicate()
+
+
+FROZEN = """
+import gc, sys
+from flask import Flask
+from serve import commands, processes, server
+from serve.arena import GAMES
+
+class Kept:
+    pass
+
+def make_app():
+    app = Flask("frozen")
+    app.config["MAX_CONTENT_LENGTH"] = 1000
+    app.extensions[GAMES], app.kept = None, Kept()
+    app.get("/")(lambda: str(float(any(one is app.kept for one in gc.get_objects()))))
+    return app
+
+listener = server.bind("127.0.0.1", 0)
+print(server.url_of(listener), flush=True)
+if sys.argv[1] == "gunicorn":
+    processes.run(make_app, listener)
+else:
+    commands._run_here(make_app(), listener, "serving")
+"""
+
+
+@pytest.mark.parametrize("kind", ["alone", "gunicorn"])
+def test_what_is_there_before_the_first_request_is_not_searched_for_garbage(kind):
+    """A full search takes a tenth of a second, in which nobody is answered."""
+    if kind == "gunicorn" and not can_fork():
+        pytest.skip("needs gunicorn and fork")
+    served = subprocess.Popen([sys.executable, "-c", FROZEN, kind], stdout=subprocess.PIPE, text=True)
+    url = served.stdout.readline().strip()
+    try:
+        until(lambda: waited(url) is not None)
+        assert waited(url) == 0.0
+    finally:
+        served.terminate()
+        served.communicate(timeout=60)
 
 
 def test_serving_is_said_when_a_first_request_has_been_answered(capsys):
@@ -266,6 +325,14 @@ def test_serving_is_said_when_a_first_request_has_been_answered(capsys):
     assert capsys.readouterr().out == "serving it\n"
     say_when_answering(url, "serving it", is_wanted=iter([True, False]).__next__)
     assert capsys.readouterr().out == ""
+
+
+def read_whole(served, path, count):
+    """Wait until a server of `WAITS` has read as many requests for a path."""
+    while count:
+        line = served.stdout.readline()
+        assert line, "the server has ended"
+        count -= line.strip() == path
 
 
 def waited(url):

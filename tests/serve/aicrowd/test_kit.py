@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -51,6 +53,61 @@ def test_a_seed_that_is_handed_on_is_noticed(tmp_path):
     path.write_text(path.read_text().replace("return []", "return self.env.seed(seed)"))
     with pytest.raises(AssertionError, match="takes 1 positional argument but 2 were given"):
         probed(tmp_path / "entry")
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """What the kit's train.py hands to Ray for the experiments of a file. All that it imports for it is stood in for."""
+    runs = MagicMock()
+    for name in ("ray", "ray.tune", "aicrowd_helpers", "aicrowd_helpers.config", "algorithms", "callbacks", "preprocessors"):
+        monkeypatch.setitem(sys.modules, name, MagicMock(run_experiments=runs))
+    for name in ("utils", "utils.loader"):
+        monkeypatch.setitem(sys.modules, name, MagicMock())
+
+    def start(path: Path) -> dict:
+        monkeypatch.setattr(sys, "argv", ["train.py", "-f", str(path)])
+        runs.reset_mock()
+        try:
+            runpy.run_path(str(KIT / "train.py"), run_name="__main__")
+        except SystemExit:
+            runs.assert_not_called()
+            raise
+        return runs.call_args.args[0]
+
+    return start
+
+
+@pytest.mark.parametrize("recipe", sorted(RECIPES))
+def test_the_kit_accepts_every_export(tmp_path, started, recipe):
+    export(settings(recipe), tmp_path / "entry", track="generalization")
+    (path,) = (tmp_path / "entry" / "experiments").glob("*.yaml")
+    (experiment,) = started(path).values()
+    assert "disable_evaluation_worker" not in experiment
+
+
+LARGEST = {"num_workers": 6, "num_gpus": 0.25, "num_gpus_per_worker": 0.125}
+
+
+@pytest.mark.parametrize(
+    ("config", "evaluates", "said"),
+    [
+        (LARGEST, False, ""),
+        (LARGEST | {"num_workers": 7, "num_gpus_per_worker": 0}, False, ""),
+        (LARGEST, True, "1.125 GPUs"),
+        (LARGEST | {"num_gpus": 0.5}, False, "1.25 GPUs"),
+        (LARGEST | {"num_workers": 7, "num_gpus_per_worker": 0}, True, "8 workers"),
+        *(({name: LARGEST[name] for name in LARGEST if name != key}, False, f"lacks ['{key}']") for key in LARGEST),
+    ],
+)
+def test_the_kit_refuses_more_than_the_graders_machine_has(tmp_path, started, config, evaluates, said):
+    body = {"disable_evaluation_worker": not evaluates, "config": {**config, "env_config": {"env_name": "coinrun"}}}
+    (tmp_path / "one.yaml").write_text(yaml.safe_dump({"one": body}))
+    if said:
+        with pytest.raises(SystemExit) as refusal:
+            started(tmp_path / "one.yaml")
+        assert said in str(refusal.value)
+    else:
+        assert started(tmp_path / "one.yaml")["one"]["config"]["num_workers"] == config["num_workers"]
 
 
 def names_imported(path: Path) -> set[tuple[str, str]]:

@@ -10,11 +10,13 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from envs.battlesnake.webhook import read_move_request
 from envs.common.migrations import NewerDatabaseError
 from serve.archive import tables as game_tables
 from serve.archive.store import GameArchive, GameStore, GamesUnavailableError
@@ -76,6 +78,36 @@ def test_games_of_9be3ed9_without_turns_get_a_size(old):
     sizes = dict(ask(old, "SELECT game_id, size FROM games"))
     assert all(500 < size < 20_000 for size in sizes.values())
     assert sizes["game-1"] > sizes["game-2"] > sizes["game-4"]
+
+
+@pytest.fixture
+def renamed(tmp_path):
+    """A database with one game, whose earlier turn came later and brought 49 KB of names."""
+    file, request = tmp_path / "games.db", play(seed=1).requests[0][0]
+    store = GameStore(f"sqlite:///{file}")
+    for number, names in ((1, ["a"]), (0, ["\U0001f40d" * 256] * 16)):
+        turn = read_move_request({**request, "turn": number})
+        store.started("s", replace(turn, names=names), request)
+        assert store.flush()
+    store.close()
+    return file
+
+
+SIZES = "SELECT size, length(game) + length(names) FROM games"
+
+
+def test_names_that_replace_others_count(renamed):
+    ((size, texts),) = ask(renamed, SIZES)
+    assert 49_000 < texts < size < texts + 1000
+
+
+def test_names_that_replaced_others_uncounted_are_counted_once_it_is_brought_up_to_date(renamed):
+    ask(renamed, "UPDATE schema_version SET version = 1")
+    ask(renamed, "UPDATE games SET size = 900")
+    with closing(GameArchive(f"sqlite:///{renamed}")) as archive:
+        archive.games()
+    ((size, texts),) = ask(renamed, SIZES)
+    assert texts < size < texts + 1000
 
 
 def test_the_next_column_breaks_no_database(old, monkeypatch):

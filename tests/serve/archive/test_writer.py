@@ -135,7 +135,53 @@ def test_what_waits_is_bounded_and_ends_go_first(tmp_path, caplog):
     store.close()
 
 
-def test_one_that_no_database_can_hold_does_not_stop_the_others(store):
+@pytest.mark.parametrize("dead", [{"body": []}, {"health": 0}, {"body": [{"x": -1, "y": 0}]}], ids=["bodiless", "0", "off"])
+@pytest.mark.parametrize("place", [0, 9], ids=["before", "behind"])
+@pytest.mark.parametrize("kind", ["move", "end"])
+def test_of_those_with_one_id_the_one_that_lives_is_kept(store, dead, place, kind):
+    """A stranger's list may have it twice."""
+    request = play(seed=1).requests[0][0]
+    you, other = request["board"]["snakes"]
+    request["board"]["snakes"] = [you, other]
+    request["board"]["snakes"].insert(place, {**other, **dead})
+    tell(store, "s", ("move", request, 0))
+    if kind == "end":
+        tell(store, "s", ("end", request, None))
+    assert store.flush()
+    assert store.writer.lost == 0
+    shown = store.turns(request["game"]["id"], "s")[-1]["board"]["snakes"]
+    assert [(snake["id"], snake["health"], snake["body"]) for snake in shown] == [
+        (snake["id"], snake["health"], snake["body"]) for snake in (you, other)
+    ]
+
+
+def test_of_the_last_boards_entries_with_one_id_only_the_first_is_read(store):
+    """Nothing checks the others, so they may lack anything."""
+    request = play(seed=1).requests[0][0]
+    first, other = request["board"]["snakes"]
+    request["board"]["snakes"] = [first, other, {"id": first["id"]}]
+    tell(store, "s", ("end", request, None))
+    assert store.flush()
+    assert store.writer.lost == 0
+    assert store.game(request["game"]["id"], "s")["ended"]
+
+
+def test_requests_that_cannot_be_recorded_fill_no_log(store, caplog, monkeypatch):
+    kinds = iter([KeyError, KeyError, IndexError])
+    request = play(seed=1).requests[0][0]
+
+    def fail(event):
+        raise next(kinds)("as a stranger wants it")
+
+    monkeypatch.setattr("serve.archive.writer.rows_of", fail)
+    for _ in range(3):
+        tell(store, "s", ("move", request, 0))
+    assert store.flush()
+    assert store.writer.lost == 3
+    assert [record.exc_info[0] for record in caplog.records] == [KeyError, IndexError]
+
+
+def test_one_that_no_database_can_hold_does_not_stop_the_others(store, caplog):
     bad, good = play(seed=1), play(seed=2)
     request = bad.requests[0][0]
     request["board"]["snakes"][0]["body"][0] = dict(request["board"]["snakes"][0]["body"][0])
@@ -149,10 +195,11 @@ def test_one_that_no_database_can_hold_does_not_stop_the_others(store):
         broken(batch)
 
     store.writer._database.write = write
-    for event in (("move", bad.requests[0][1], 0), *good.events(0)):
+    for event in (("move", bad.requests[0][1], 0), ("move", bad.requests[0][2], 0), *good.events(0)):
         tell(store, "s", event)
     assert store.flush(20)
-    assert store.writer.lost == 1
+    assert store.writer.lost == 2
+    assert caplog.text.count("no database can hold") == 1
     assert all_turns_of(store, good)
 
 

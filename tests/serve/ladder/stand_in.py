@@ -11,7 +11,7 @@ import re
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +22,7 @@ TOKEN, OTHERS_TOKEN = "a-token-that-nobody-may-see", "another-account's"
 WHEN = "2026-11-20T20:00:00Z"
 MAX_GAMES, WINDOW_S, MIN_GAMES = 20, 600.0, 10
 MISSING = "00000000-0000-4000-8000-000000000000"
+SNAKE = {"name": str, "url": str, "is_public": bool}
 Disturbance = Callable[["Request"], None]
 
 
@@ -50,6 +51,11 @@ class State:
     disturb: deque[Disturbance | None] = field(default_factory=deque)
     """What befalls the next requests, one entry each; None: nothing."""
     pauses: list[float] = field(default_factory=list)
+    lingers_s: float = 0.0
+    """For how many seconds each request stays, so that a second one beside it is sure to be seen."""
+    under_way: int = 0
+    most_at_once: int = 0
+    """The most requests that were under way at a time."""
 
     def sleep(self, seconds: float) -> None:
         """Stand in for `time.sleep`: time passes here alone."""
@@ -98,10 +104,15 @@ class Request:
             raise Refused(401, "invalid token")
         return self.user
 
-    def field(self, name: str, kind: type) -> Any:
-        if not isinstance(self.body, dict) or type(self.body.get(name)) is not kind:
-            raise Refused(422, f"{name}: expected {kind.__name__}")
-        return self.body[name]
+    def fields(self, kinds: dict[str, type], *, optional: Collection[str] = ()) -> dict[str, Any]:
+        """The fields of the body, which are these and no others."""
+        body = self.body if isinstance(self.body, dict) else {}
+        if unknown := body.keys() - kinds.keys():
+            raise Refused(422, f"unknown fields: {sorted(unknown)}")
+        for name, kind in kinds.items():
+            if (name in body or name not in optional) and type(body.get(name)) is not kind:
+                raise Refused(422, f"{name}: expected {kind.__name__}")
+        return body
 
     def number(self, name: str, default: int, most: int) -> int:
         text = self.query.get(name, str(default))
@@ -172,19 +183,19 @@ def list_snakes(request: Request) -> tuple[int, Any]:
 
 
 def create_snake(request: Request) -> tuple[int, Any]:
-    owner, name = request.who(), check_name(request, request.field("name", str))
-    url = check_url(request.field("url", str))
-    snake_id = request.state.add_snake(name, owner=owner, url=url, is_public=request.body.get("is_public", False))
+    owner, told = request.who(), request.fields(SNAKE, optional=["is_public"])
+    name, url = check_name(request, told["name"]), check_url(told["url"])
+    snake_id = request.state.add_snake(name, owner=owner, url=url, is_public=told.get("is_public", False))
     return 201, shown(request.state.snakes[snake_id])
 
 
 def update_snake(request: Request, snake_id: str) -> tuple[int, Any]:
-    snake, changes = own_snake(request, snake_id), dict(request.body)
+    snake, changes = own_snake(request, snake_id), request.fields(SNAKE, optional=SNAKE)
     if "name" in changes:
-        changes["name"] = check_name(request, request.field("name", str), but=snake_id)
+        changes["name"] = check_name(request, changes["name"], but=snake_id)
     if "url" in changes:
-        check_url(request.field("url", str))
-    snake.update({key: changes[key] for key in ("name", "url", "is_public") if key in changes})
+        check_url(changes["url"])
+    snake.update(changes)
     return 200, shown(snake)
 
 
@@ -224,7 +235,7 @@ def rankings(request: Request, ladder_id: str) -> tuple[int, Any]:
 
 
 def join(request: Request, ladder_id: str) -> tuple[int, Any]:
-    user, snake_id, state = request.who(), request.field("battlesnake_id", str), request.state
+    user, snake_id, state = request.who(), request.fields({"battlesnake_id": str})["battlesnake_id"], request.state
     the_ladder(request, ladder_id)
     snake = state.snakes.get(snake_id)
     if snake is None or snake["owner"] != user:
@@ -249,12 +260,13 @@ def leave(request: Request, ladder_id: str, snake_id: str) -> tuple[int, Any]:
 
 
 def create_game(request: Request) -> tuple[int, Any]:
-    user, ids, state = request.who(), request.field("snakes", list), request.state
+    user, told, state = request.who(), request.fields({"snakes": list, "board": str, "game_type": str}), request.state
+    ids = told["snakes"]
     if not 1 <= len(ids) <= 4:
         raise Refused(400, "1 to 4 snakes")
-    if request.field("board", str) not in ("7x7", "11x11", "19x19"):
+    if told["board"] not in ("7x7", "11x11", "19x19"):
         raise Refused(400, "unknown board")
-    if request.field("game_type", str) not in ("standard", "royale", "constrictor", "snail", "solo"):
+    if told["game_type"] not in ("standard", "royale", "constrictor", "snail", "solo"):
         raise Refused(400, "unknown game type")
     for snake_id in ids:
         snake = state.snakes.get(snake_id)
@@ -264,9 +276,7 @@ def create_game(request: Request) -> tuple[int, Any]:
     if len(recent) >= MAX_GAMES:
         raise Refused(429, "too many games", {"Retry-After": str(round(recent[0] + WINDOW_S - state.clock) + 1)})
     state.begun[user] = [*recent, state.clock]
-    game_id = state.add_game(
-        [], ids, board=request.body["board"], game_type=request.body["game_type"], status="pending", owner=user
-    )
+    game_id = state.add_game([], ids, board=told["board"], game_type=told["game_type"], status="pending", owner=user)
     return 201, {"id": game_id, "status": "pending"}
 
 
@@ -295,7 +305,7 @@ def details(request: Request, game_id: str) -> tuple[int, Any]:
 
 
 def statuses(request: Request) -> tuple[int, Any]:
-    user, ids = request.who(), request.field("game_ids", list)
+    user, ids = request.who(), request.fields({"game_ids": list})["game_ids"]
     if len(ids) > 500:
         raise Refused(400, "at most 500 games")
     games = [request.state.games.get(one) for one in ids]
@@ -338,19 +348,34 @@ ROUTES: dict[tuple[str, str], Callable[..., tuple[int, Any]]] = {
 def standing_in() -> Iterator[State]:
     """The stand-in on a free port of this machine, for as long as the context lasts."""
     state = State()
-    lock = threading.Lock()
+    counting, answering = threading.Lock(), threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
         def handle_any(self):
-            with lock:
-                self.answer_it()
+            with counting:
+                state.under_way += 1
+                state.most_at_once = max(state.most_at_once, state.under_way)
+            try:
+                with answering:
+                    # `time.sleep` is stood in for.
+                    threading.Event().wait(state.lingers_s)
+                    told = self.told()
+            finally:
+                # Before the answer leaves, because the next request may come as soon as it is there.
+                with counting:
+                    state.under_way -= 1
+            if told is None:
+                self.close_connection = True
+            else:
+                self.send(*told)
 
         do_GET = do_POST = do_PUT = do_DELETE = handle_any
 
-        def answer_it(self):
+        def told(self):
+            """Status, content and headers of the answer, and whether it is cut; None if there is to be none."""
             parts = urlsplit(self.path)
             state.asked.append((self.command, parts.path, dict(self.headers)))
             text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -363,13 +388,13 @@ def standing_in() -> Iterator[State]:
                     disturb(request)
                 request.body = json.loads(text) if text else None
                 status, told = answer(request)
-                self.send(status, b"" if told is None else json.dumps(told).encode(), {}, cut=request.cut)
             except Refused as refusal:
-                self.send(refusal.status, str(refusal).encode(), refusal.headers)
+                return refusal.status, str(refusal).encode(), refusal.headers, False
             except ConnectionAbortedError:
-                self.close_connection = True
+                return None
+            return status, b"" if told is None else json.dumps(told).encode(), {}, request.cut
 
-        def send(self, status, content, headers, *, cut=False):
+        def send(self, status, content, headers, cut):
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)

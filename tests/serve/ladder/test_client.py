@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from serve.ladder.client import ArenaClient
+from serve.ladder.client import TIMEOUT_S, ArenaClient
 from serve.ladder.errors import (
     ArenaDownError,
     ArenaError,
@@ -24,7 +26,7 @@ NOBODYS = Snake(MISSING, "nobody", "http://127.0.0.1:1", is_public=True)
 NO_LADDER = Ladder(MISSING, "nowhere", active=True)
 
 
-def test_it_says_who_it_is_and_asks_one_thing_at_a_time(arena, client):
+def test_each_request_says_who_sends_it(arena, client):
     client.snakes()
     client.ladders()
     assert [path for _, path, _ in arena.asked] == ["/api/snakes", "/api/leaderboards"]
@@ -58,6 +60,9 @@ REFUSALS = {
     "a name too long": (RefusedError, lambda c: c.create_snake(name="a" * 65, url="http://h", is_public=True)),
     "no http": (RefusedError, lambda c: c.create_snake(name="a", url="ftp://h", is_public=True)),
     "somebody else's snake": (NotFoundError, lambda c: c.update_snake(MISSING, name="b")),
+    "a field that no snake has": (RefusedError, lambda c: changed(c, owner="bob")),
+    "public or not, in words": (RefusedError, lambda c: changed(c, is_public="no")),
+    "a new snake, public or not, in words": (RefusedError, lambda c: c.create_snake(name="a", url="http://h", is_public="no")),
     "an id that is none": (RefusedError, lambda c: c.update_snake("../games", name="b")),
     "no such ladder": (NotFoundError, lambda c: c.standings(NO_LADDER)),
     "joining no ladder": (NotFoundError, lambda c: c.join(NO_LADDER, NOBODYS)),
@@ -68,6 +73,10 @@ REFUSALS = {
     "no such game's kind": (NotFoundError, lambda c: c.game_type(MISSING)),
     "no such frames": (NotFoundError, lambda c: c.frames(MISSING, offset=0)),
 }
+
+
+def changed(client, **changes):
+    return client.update_snake(client.create_snake(name="mine", url="http://h", is_public=False).id, **changes)
 
 
 def ask_as_nobody(client):
@@ -110,6 +119,28 @@ def test_without_patience_the_error_says_for_how_long(arena):
     assert caught.value.retry_after_s == 7
     assert "7 s" in str(caught.value)
     assert not arena.pauses
+
+
+def test_patience_ends_with_the_sum_of_all_pauses(arena):
+    arena.disturb += [fails_with(429, Retry_After="3")] * 9
+    with (
+        ArenaClient(arena.url, TOKEN, patience_s=8, sleep=arena.sleep) as client,
+        pytest.raises(TooManyRequestsError),
+    ):
+        client.snakes()
+    assert arena.pauses == [3.0, 3.0]
+
+
+def test_an_answer_is_waited_for_no_longer_than_the_time_limit(arena, client, monkeypatch):
+    assert TIMEOUT_S <= 60
+    monkeypatch.setattr("serve.ladder.client.TIMEOUT_S", 0.3)
+    mine, over = arena.add_snake("mine"), threading.Event()
+    arena.disturb.append(lambda request: over.wait(20))
+    try:
+        with pytest.raises(ArenaUnreachableError, match="can't be reached for POST /api/games"):
+            client.create_game([mine], board="7x7", game_type="solo")
+    finally:
+        over.set()
 
 
 def test_an_odd_retry_after_is_no_number_of_seconds(arena, client):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
+import shlex
 
 import pytest
 
+from serve.ladder.entry_commands import add_enter
+from serve.ladder.records import Snake
+from serve.ladder.standing import way_back
 from serve.ladder.token import VARIABLE, token_path
 from tests.command_line import run
+from tests.serve.ladder.frames import frames_of, long_game
 from tests.serve.ladder.stand_in import TOKEN, fails_with
-from tests.serve.snakes import Answer, good_snake, served
+from tests.serve.snakes import INFO, Answer, as_json, good_snake, served
 
 
 @pytest.fixture
@@ -64,6 +70,18 @@ def test_status_shows_rank_and_health(arena, command):
     assert "all four calls answered" in out
 
 
+@pytest.mark.parametrize("name", ["Hisser", "Ada's #1", "a; b", "-x"])
+def test_the_way_back_can_be_pasted_for_any_name(name):
+    url = "https://snake.example.org/?a=1&b=$2"
+    told = way_back(Snake("id", name, url, True))
+    assert shlex.quote(url) in told
+    words = shlex.split(told, comments=True)
+    parser = argparse.ArgumentParser()
+    add_enter(parser)
+    read = parser.parse_args(words[words.index("enter") + 1 :])
+    assert (read.url, read.name, read.public, read.ladder) == (url, name, True, "LADDER")
+
+
 def test_status_says_how_to_get_back(arena, command):
     arena.add_ladder("Main")
 
@@ -76,11 +94,55 @@ def test_status_says_how_to_get_back(arena, command):
         told = json.loads(command("status", "--json")[1])
     assert code == 1
     assert "on no ladder" in out
-    assert f"procsnake arena enter {url} --name 'Hisser' --public --ladder LADDER" in out
+    assert f"arena enter {url} --name=Hisser --public --ladder LADDER" in out
     assert "POST /move failed from here: HTTP status 500" in out
     assert "2 good ones" in out
     assert told[0]["sweep"]["passed"] is False
     assert told[0]["standings"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "said"),
+    [
+        ("/", as_json(INFO | {"apiversion": "2"}), "GET / tells apiversion '2'"),
+        ("/", as_json({"color": "#00aa11"}), "GET / tells apiversion None"),
+        ("/", Answer(500), "GET / failed from here: HTTP status 500"),
+        ("/start", Answer(500), "POST /start failed from here: HTTP status 500"),
+        ("/end", Answer(500), "POST /end failed from here: HTTP status 500"),
+    ],
+)
+def test_the_sweep_names_the_call_that_failed(arena, command, path, answer, said):
+    with served(lambda asked, body: answer if asked == path else good_snake(asked, body)) as url:
+        arena.add_snake("Hisser", url=url)
+        code, out, _ = command("status")
+    assert code == 1
+    assert said in out
+    assert "2 good ones" in out
+
+
+def test_a_move_that_is_too_slow_for_a_game_passes_the_sweep(arena, command, monkeypatch):
+    monkeypatch.setattr("serve.ladder.standing.SWEEP_TIMEOUT_MS", 0)
+    with served(good_snake) as url:
+        arena.add_snake("Hisser", url=url)
+        code, out, _ = command("status")
+    assert code == 0
+    assert "all four calls answered from here within 5 s" in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["fetch", "--all"], ["status", "--no-sweep"], ["play", "Hisser", "--type", "solo", "--games", "2", "--wait", "10"]],
+)
+def test_arena_is_asked_one_thing_at_a_time(arena, command, words):
+    mine = [arena.add_snake(name) for name in ("Hisser", "Rattler")]
+    for name in ("Main", "Royale"):
+        arena.add_ladder(name)
+    for _ in range(2):
+        arena.add_game(frames_of(long_game()[:120]), mine, board="19x19")
+    arena.lingers_s = 0.02
+    assert command(*words)[0] == 0
+    assert len(arena.asked) > 3
+    assert arena.most_at_once == 1
 
 
 def test_status_counts_the_games_to_a_rank(arena, command):

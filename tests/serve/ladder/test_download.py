@@ -10,6 +10,7 @@ import pytest
 from envs.battlesnake.recording import Recording, to_test
 from tests.command_line import run
 from tests.envs.battlesnake.recording.official import boards_of, official_games
+from tests.envs.battlesnake.traces import games
 from tests.serve.ladder.frames import frames_of, long_game
 from tests.serve.ladder.stand_in import MISSING, cuts_off, fails_with, hangs_up
 
@@ -150,6 +151,18 @@ def test_a_deviation_is_named_with_its_turn(arena, command, game):
 def test_snail_mode_is_checked_with_its_trails(arena, command):
     boards = boards_of(official_games("standard", "snail_mode")[0])
     game = arena.add_game(frames_of(boards), [], board="7x7", game_type="snail")
+    assert f"all {len(boards) - 1} turns follow the rules" in command("fetch", game)[1]
+
+
+@pytest.mark.parametrize(("game_type", "official"), [("royale", 218), ("constrictor", 448), ("solo", 325)])
+def test_each_kind_of_game_is_checked_by_its_own_rules(arena, command, game_type, official):
+    """These official games fit Arena's settings and would break others' rules.
+
+    Hazards of damage 14 and 15 are entered, a wall moves in on turn 25, and a snake plays on alone.
+    """
+    (boards,) = (boards_of(game) for game in games() if game["id"] == official)
+    side = boards[0]["width"]
+    game = arena.add_game(frames_of(boards), [], board=f"{side}x{side}", game_type=game_type)
     assert f"all {len(boards) - 1} turns follow the rules" in command("fetch", game)[1]
 
 

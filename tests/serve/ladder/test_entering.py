@@ -92,6 +92,24 @@ def test_a_name_has_1_to_64_characters(name):
         check_entry(name, "https://snake.example", arena="https://arena.example")
 
 
+@pytest.mark.parametrize(
+    ("name", "arena_is_here", "said"), [("x" * 65, True, "1 to 64"), ("Hisser", False, "Arena can't reach 127.0.0.1")]
+)
+def test_what_arena_would_refuse_is_refused_before_anybody_is_asked(arena, command, monkeypatch, name, arena_is_here, said):
+    monkeypatch.setattr("serve.ladder.entering.is_here", lambda host: arena_is_here)
+    called = []
+
+    def remembers(path, body):
+        called.append(path)
+        return good_snake(path, body)
+
+    with served(remembers) as url:
+        code, _, err = command("enter", url, "--name", name)
+    assert code == 2
+    assert said in err
+    assert (arena.asked, called) == ([], [])
+
+
 def test_leave_pauses_on_every_ladder_and_enter_brings_back(arena, command, snake_url):
     ladders = [arena.add_ladder(name) for name in ("Standard", "Royale")]
     for name in ("Standard", "Royale"):

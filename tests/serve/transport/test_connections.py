@@ -15,6 +15,7 @@ from itertools import count
 
 import pytest
 from flask import Flask, Response, request
+from uvicorn.protocols.http import httptools_impl
 
 import agents
 from serve.arena import REPLY, create_app
@@ -97,10 +98,25 @@ def test_a_byte_at_a_time_does_not_buy_time(monkeypatch):
 def test_more_slow_requests_than_threads_delay_nobody(monkeypatch):
     """If each half-sent request had a thread, all would be taken, and no answer would come for an hour."""
     monkeypatch.setattr(connections, "READ_S", 3600)
+    monkeypatch.setattr(front, "THREADS", 64)
     with running(create_app(agents.make("flood"))) as url, ExitStack() as slow:
         for text in (SLOW["half a header"], SLOW["half a body"]) * front.THREADS:
             slow.enter_context(connected(url, text))
         assert ask(url, "/move", MOVE)[0] == 200
+
+
+def test_hundreds_of_requests_that_wait_for_a_core_keep_no_other_from_a_thread():
+    app, release = Flask("waits"), threading.Event()
+    app.config["MAX_CONTENT_LENGTH"] = 100
+    app.get("/wait", endpoint="wait")(lambda: str(release.wait(2 * PATIENCE_S)))
+    app.get("/", endpoint="other")(lambda: "at once")
+    with running(app) as url, ExitStack() as waiting:
+        for _ in range(220):
+            waiting.enter_context(connected(url, b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"))
+        try:
+            assert ask(url, "/") == (200, b"at once")
+        finally:
+            release.set()
 
 
 class Known:
@@ -177,6 +193,19 @@ def test_idle_connections_are_recycled_and_those_who_play_stay(monkeypatch):
             answer.read()
             assert player.sock is not None
         player.close()
+
+
+def test_a_network_of_ipv6_is_one_address(monkeypatch):
+    """Whoever has one takes a new address of it for each connection."""
+    monkeypatch.setitem(connections.Connections.__init__.__kwdefaults__, "per_address", 1)
+    callers = iter([("2001:db8::1", 1), ("2001:db8::2", 2)])
+    monkeypatch.setattr(httptools_impl, "get_remote_addr", lambda transport: next(callers))
+    asked = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+    with running(create_app(agents.make("flood"))) as url, connected(url, asked) as first:
+        assert b"200" in first.recv(4096)
+        with connected(url, asked) as second:
+            assert b"200" in second.recv(4096)
+            everything(first)  # ends: the first was hung up on
 
 
 @pytest.mark.parametrize("kind", ["chunk", "header", "version", "nonsense"])
@@ -270,7 +299,7 @@ def test_whoever_leaves_an_answer_unread_is_given_up(monkeypatch):
 
 
 def test_when_time_is_up_the_loop_answers_while_the_thread_still_works():
-    app, release, claimed = Flask("slow"), threading.Event(), []
+    app, release, is_done, claimed = Flask("slow"), threading.Event(), threading.Event(), []
     app.config["MAX_CONTENT_LENGTH"] = 100
 
     @app.get("/")
@@ -278,12 +307,14 @@ def test_when_time_is_up_the_loop_answers_while_the_thread_still_works():
         request.environ[REPLY].at(time.monotonic() + 0.1, Response("the last word"))
         release.wait(PATIENCE_S)
         claimed.append(request.environ[REPLY].claim())
+        is_done.set()
         return "too late"
 
     with running(app) as url:
         assert ask(url, "/") == (200, b"the last word")
         release.set()
-    assert claimed in ([], [False])
+        assert is_done.wait(PATIENCE_S)
+    assert claimed == [False]
 
 
 def test_an_answer_that_is_claimed_in_time_is_the_threads():
@@ -303,11 +334,21 @@ def test_an_answer_that_is_claimed_in_time_is_the_threads():
         assert set(pool.map(lambda _: ask(url, "/"), range(8))) == {(200, b"in time")}
 
 
-@pytest.mark.parametrize(("size", "is_taken"), [(1 << 10, True), (MAX_OTHER_BYTES, True), (1 << 20, False)])
-def test_strangers_large_bodies_leave_room_for_moves(size, is_taken):
-    """When half of the room is held, nothing that is larger than any game without stacked hazards is read."""
+@pytest.mark.parametrize(
+    ("held", "size", "is_taken"),
+    [
+        (1 / 4, MAX_OTHER_BYTES, True),
+        (1 / 4, 1 << 20, False),
+        (1 / 2, front.MAX_SMALL_BYTES, True),
+        (1 / 2, MAX_OTHER_BYTES, False),
+        (3 / 4, front.MAX_SMALL_BYTES, True),
+        (1, 1 << 10, False),
+    ],
+)
+def test_strangers_large_bodies_leave_room_for_moves(held, size, is_taken):
+    """The more is held already, the smaller a body must be."""
     made = front.Front(create_app(agents.make("flood")))
-    made._held = front.MAX_HELD_BYTES // 2
+    made._held = int(held * front.MAX_HELD_BYTES)
 
     async def receive():
         return {"type": "http.request", "body": b"x" * size, "more_body": False}
@@ -316,3 +357,8 @@ def test_strangers_large_bodies_leave_room_for_moves(size, is_taken):
         assert asyncio.run(made._read(bytearray(), receive)) == (size if is_taken else -1)
     finally:
         made.close()
+
+
+def test_all_connections_together_leave_room_for_a_move():
+    """Bodies of any size fill half of the room at most; what may go beyond that is small."""
+    assert connections.MAX_CONNECTIONS * front.MAX_SMALL_BYTES <= front.MAX_HELD_BYTES // 2

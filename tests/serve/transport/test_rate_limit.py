@@ -22,6 +22,22 @@ def test_a_burst_then_the_rate():
     assert [limit.allows("a") for _ in range(4)] == [True, True, True, False]
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2", True),
+        ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("fe80::1%eth0", "fe80::2", True),
+    ],
+)
+def test_a_network_of_ipv6_is_one_address(one, other, is_same):
+    limit = RateLimit(1, burst=1, clock=lambda: 0.0)
+    assert limit.allows(one)
+    assert limit.allows(other) != is_same
+
+
 def test_addresses_are_forgotten():
     limit = RateLimit(1)
     for number in range(10_000):
