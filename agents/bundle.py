@@ -26,7 +26,7 @@ from agents.hub.download import fetch
 from agents.onnx_file import has_external_data
 from envs.common.bounded import PIECE_BYTES, InPieces, parse_json, read_bytes
 from envs.common.command_line import shell_command
-from envs.common.whole_folder import write_folder
+from envs.common.whole_files import write_folder
 
 if TYPE_CHECKING:
     import torch

@@ -25,10 +25,10 @@ from envs.common.command_line import (
     print_json,
     shell_command,
     wants_color,
-    write_whole,
 )
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError, ProcsnakeError
+from envs.common.whole_files import make_folder_of, write_whole
 
 if TYPE_CHECKING:
     from agents.bundle import Bundle
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _SEATS = 4
 """Snakes in a game of `evaluate` against one opponent, unless it says how many."""
+_SOLO_BOARDS = "7,11,19"
 EVALUATE_HELP = """\
 An agent is the name of a built-in one (random, greedy, flood), a run folder, or a policy bundle (folder, zip or
 hf://user/name). A policy of another world than Battlesnake plays episodes of its own world: on levels that it never saw in
@@ -57,6 +58,7 @@ examples:
   procsnake replay show game.jsonl                    # watch it again; --turn 40 shows one board
   procsnake replay animate game.jsonl --out game.gif  # or .svg, or .mp4
   procsnake replay to-test game.jsonl --turn 40 --snake me --out tests/test_turn_40.py
+  procsnake replay show frames.json --width 11 --height 11      # frames don't tell the board's size
 """
 CHAMPIONS_HELP = """\
 A champion's name can stand wherever a policy bundle or an agent is asked for.
@@ -88,10 +90,10 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--games", type=at_least(1), default=200, help="games per match-up (default: %(default)s)")
     solo = "how many turns each agent survives alone, instead of games against others"
     parser.add_argument("--solo", action="store_true", help=solo)
-    sides = "with --solo: sides of the boards (default: %(default)s, Arena's)"
-    parser.add_argument("--boards", default="7,11,19", metavar="SIDES", help=sides)
-    longest = "with --solo: turns after which a game ends (default: %(default)s, as on Arena)"
-    parser.add_argument("--max-turns", type=at_least(1), default=5000, help=longest)
+    sides = f"with --solo: sides of the boards (default: {_SOLO_BOARDS}, Arena's)"
+    parser.add_argument("--boards", metavar="SIDES", help=sides)
+    longest = "with --solo: turns after which a game ends (default: 5000, as on Arena)"
+    parser.add_argument("--max-turns", type=at_least(1), help=longest)
     add_effort(parser, wall=False)
     add_json(parser)
     parser.add_argument(
@@ -114,6 +116,8 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", default="flood", help="who has to pass the test (default: %(default)s)")
     parser.add_argument("--out", metavar="FILE", help="file to write: .gif, .svg or .mp4, or the test")
     parser.add_argument("--delay", type=pause, default=0.12, help="seconds between two turns on screen")
+    for side in ("width", "height"):
+        parser.add_argument(f"--{side}", type=at_least(1), help=f"{side} of the board, for frames of an arena game without it")
 
 
 def run_evaluate(options: argparse.Namespace) -> int:
@@ -130,6 +134,9 @@ def run_evaluate(options: argparse.Namespace) -> int:
         options.register_worlds(agent, options.imports)
     if options.solo:
         return _evaluate_solo(options)
+    for option, given in (("--boards", options.boards), ("--max-turns", options.max_turns)):
+        if given is not None:
+            raise ConfigError(f"{option} is {given}, but it is for --solo alone; leave it out, or add --solo")
     if options.levels:
         return _evaluate_on_levels(options)
     if bundle := bundle_of_a_world(options.agents[0]):
@@ -158,13 +165,14 @@ def run_evaluate(options: argparse.Namespace) -> int:
 
 
 def _evaluate_solo(options: argparse.Namespace) -> int:
-    from agents.evaluation.solo import evaluate_solo, table
+    from agents.evaluation.solo import MAX_TURNS, evaluate_solo, table
 
     if options.against or options.levels:
         raise ConfigError("with --solo nobody else plays; leave out --against and --levels")
-    sides = options.boards.split(",")
+    boards = options.boards or _SOLO_BOARDS
+    sides = boards.split(",")
     if not all(side.isdecimal() and len(side) < 3 for side in sides):
-        raise ConfigError(f"--boards is {options.boards!r}; it is the sides of square boards with commas between, as 7,11,19")
+        raise ConfigError(f"--boards is {boards!r}; it is the sides of square boards with commas between, as 7,11,19")
     effort = effort_of(options)
     tell_own_efforts(effort, ((player, player) for player in options.agents))
     played = {"num_games": options.games, "settings": game_settings(options), "seed": options.seed}
@@ -173,7 +181,7 @@ def _evaluate_solo(options: argparse.Namespace) -> int:
         for side in map(int, sides):
             print(f"… {agent.name} on {side}×{side}", file=sys.stderr)
             try:
-                scores += evaluate_solo(agent, [(side, side)], max_turns=options.max_turns, **played)
+                scores += evaluate_solo(agent, [(side, side)], max_turns=options.max_turns or MAX_TURNS, **played)
             except ProcsnakeError as error:
                 left_out.append(error)
                 print(f"left out {agent.name} on {side}×{side}: {error}", file=sys.stderr)
@@ -199,7 +207,7 @@ def _keep_scores(run: Path, scores: Sequence[MatchupScore], options: argparse.Na
 def _evaluate_in_its_world(bundle: Bundle, options: argparse.Namespace) -> int:
     """As the world says that policies are measured."""
     from agents.evaluation import episodes
-    from agents.evaluation.record import EpisodesRecord, policy_of
+    from agents.evaluation.record import WorldRecord, policy_of
 
     world = episodes.world_of(bundle, num_games=1)
     world.close()
@@ -212,7 +220,7 @@ def _evaluate_in_its_world(bundle: Bundle, options: argparse.Namespace) -> int:
     print_json([score.to_dict() for score in scores]) if options.json else print(episodes.table(scores))
     run = Path(options.agents[0])
     if policy := policy_of(run):
-        kept = EpisodesRecord(policy=policy, scores=scores).write(run)
+        kept = WorldRecord(policy=policy, scores=scores).write(run)
         print(f"written: {kept}; into the run's report: {shell_command('report', run)}", file=sys.stderr)
     return 0
 
@@ -221,6 +229,10 @@ def _evaluate_on_levels(options: argparse.Namespace) -> int:
     from agents.evaluation.procgen import aggregates_by_split, evaluate, table
 
     runs = [Path(agent) for agent in options.agents]
+    one_run = runs[0] if len(runs) == 1 and (runs[0] / "bundle").is_dir() else None
+    report = Path(options.report) if options.report else one_run and one_run / "evaluation.html"
+    if report:
+        make_folder_of(report)
     played = evaluate(
         options.agents,
         levels=options.levels,
@@ -236,8 +248,6 @@ def _evaluate_on_levels(options: argparse.Namespace) -> int:
         print_json({"scores": [score.to_dict() for score in scores], "together": together})
     else:
         print(table(scores))
-    one_run = runs[0] if len(runs) == 1 and (runs[0] / "bundle").is_dir() else None
-    report = Path(options.report) if options.report else one_run and one_run / "evaluation.html"
     if report:
         from agents.evaluation.procgen_report import write_evaluation
 
@@ -260,7 +270,10 @@ def run_replay(options: argparse.Namespace) -> int:
     from envs.battlesnake.recording import Recording, to_test
 
     _refuse_other_actions_options(options)
-    recording = Recording.read(options.recording)
+    recording = Recording.read(options.recording, width=options.width, height=options.height)
+    for side in ("width", "height"):
+        if (asked := getattr(options, side)) not in (None, told := recording.boards()[0][side]):
+            raise ConfigError(f"--{side} is {asked}, but the recording says {told}; leave it out")
     if options.action == "animate":
         from envs.battlesnake.render.animation import save_animation
 

@@ -64,8 +64,9 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     win: `make("alphabeta?nodes=500&weights.cell=7")`. The option called `options` is a file of further options, which
     `procsnake tune` writes; options that are given beside it win.
 
-    Raises `UnknownNameError` for a name that is none of these, `ConfigError` for options that the agent doesn't have,
-    `OptionsFileError` for a bad file of options, `BundleError` for a bad bundle, and `RuleError` for a file without rules.
+    Raises `UnknownNameError` for a name that is none of these, `ConfigError` for options that the agent doesn't have or that
+    have another type than its default, `OptionsFileError` for a bad file of options, `BundleError` for a bad bundle, and
+    `RuleError` for a file without rules.
     """
     name, own = split_options(os.fspath(name))
     if has_evaluation(name):
@@ -181,8 +182,23 @@ def _load_policy(path: str, options: dict[str, Any]) -> Agent:
 
 
 def _construct(factory: Callable[..., Agent], name: str, options: dict[str, Any]) -> Agent:
+    signature = inspect.signature(factory)
     try:
-        inspect.signature(factory).bind(**options)
+        signature.bind(**options)
     except TypeError as error:
         raise ConfigError(f"agent {name!r} can't be made with options {sorted(options)}: {error}") from error
+    for option, parameter in signature.parameters.items():
+        if option in options and not _fits(options[option], type(parameter.default)):
+            wanted = _KINDS[type(parameter.default)]
+            raise ConfigError(f"agent {name!r} can't be made: {option} is {options[option]!r}; it must be {wanted}")
     return factory(**options)
+
+
+_KINDS = {bool: "true or false, in small letters", int: "a whole number", float: "a number"}
+
+
+def _fits(value: Any, kind: type) -> bool:
+    """Whether an option's value is of its default's kind. Objects that no name can hold are the agent's own affair."""
+    if kind not in _KINDS or not isinstance(value, bool | int | float | str):
+        return True
+    return isinstance(value, bool) if kind is bool else isinstance(value, int | kind) and not isinstance(value, bool)

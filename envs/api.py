@@ -40,7 +40,8 @@ class BatchEnv(VectorEnv):
 
     * `restart(seed)` and `advance(actions)` change the arrays below in place and return nothing. Trainers use these. Copy what
       you need after the next `advance`.
-    * Gymnasium's `reset` and `step`, which return copies.
+    * Gymnasium's `reset` and `step`, which return copies. `step` drops the columns of `drain_episodes`: it tells of an episode
+      in `final_info` alone, and whoever drives a world this way never asks for them.
 
     These are the arrays, for R = `num_envs` rows and A actions. They hold after `restart` and after each `advance`:
 
@@ -164,6 +165,7 @@ class BatchEnv(VectorEnv):
         if ended.any():
             info["final_obs"], info["_final_obs"] = _as_objects(self.final_observations, ended), ended
             info["final_info"], info["_final_info"] = self.final_info(ended), ended
+            self.drain_episodes()  # Nobody else would, and the columns would grow with every episode.
         return self.observations.copy(), self.rewards.copy(), self.terminated.copy(), self.truncated.copy(), info
 
     def _info(self) -> dict[str, Any]:

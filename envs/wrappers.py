@@ -138,16 +138,15 @@ def shaped(rewards: np.ndarray) -> np.ndarray:
 class ActionRepeat(BatchWrapper):
     """Plays each action `repeat` times and pays the sum of the rewards.
 
-    `raw_steps` counts the world's own steps over all games, as trainers' env steps do; their budgets count decisions. If an
-    episode ends before the action was repeated often enough, its row plays `idle` for the rest, and the new episode's rewards
-    there are not paid.
+    If an episode ends before the action was repeated often enough, its row plays `idle` for the rest, and the new episode's
+    rewards there are not paid.
     """
 
     def __init__(self, world: BatchEnv, repeat: int, *, idle: int) -> None:
         if repeat < 1:
             raise ConfigError(f"action_repeat is {repeat}; it must be at least 1")
         super().__init__(world)
-        self.repeat, self.idle, self.raw_steps = repeat, idle, 0
+        self.repeat, self.idle = repeat, idle
         self.env_steps_per_advance *= repeat
         self._own = self.rewards, self.terminated, self.truncated, self.final_observations
         self._told: dict[str, np.ndarray] = {}
@@ -174,7 +173,6 @@ class ActionRepeat(BatchWrapper):
             if ended.any():
                 self._note_info(ended)
             actions[ended] = self.idle
-        self.raw_steps += self.env_steps_per_advance
         self._take_over()
 
     def _note_info(self, ended: np.ndarray) -> None:

@@ -9,9 +9,9 @@ from agents.analysis.causes import cause_of, faults
 from agents.analysis.game import Analysis, Turn
 from agents.analysis.lines import best_line
 from agents.analysis.move_classes import FAULTS
-from agents.analysis.parallel import spread
 from agents.analysis.played import Position
 from agents.analysis.words import cause_sentence, evaluation_sentence, lost_sentence
+from agents.parallel import spread
 from agents.search.evaluation import SURE, WIN
 from envs.battlesnake.state import MOVE_NAMES
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.analysis.opinions import MoveSearch
-from agents.analysis.parallel import Tell, spread
 from agents.analysis.win_probability import GROUPS, Curve, WinProbability, group_of
+from agents.parallel import Tell, spread
 from agents.search.evaluation import SURE
 from agents.sprt.settings import Sprt
 from agents.tournament.settings import Game, Match
@@ -102,7 +102,6 @@ def positions_of(recorded: tuple[Match, Game, bool], *, nodes: int) -> list[Posi
     state = State(1, width=match.width, height=match.height, num_snakes=len(game.seats), settings=match.settings)
     state.seed(game.seed)
     running, search, found = start_games(state), MoveSearch(nodes), list[Position]()
-    first = [seat.place == 1 for seat in game.seats]
     begins = match.turns_of_opening(game.round) if isinstance(match, Sprt) else 0
     for turn, moves in enumerate(game.moves):
         if turn % EVERY == 0 and turn >= begins:
@@ -110,7 +109,7 @@ def positions_of(recorded: tuple[Match, Game, bool], *, nodes: int) -> list[Posi
             group = group_of(len(living), search.is_learned(state))
             for slot in map(int, living):
                 score = search(state, slot).best_score
-                found.append(Position(group, score, first[slot] / sum(first), is_held_out))
+                found.append(Position(group, score, float(game.share(slot)), is_held_out))
         play_turn(state, moves[None], running)
     return found
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from agents.analysis.move_classes import FAULTS, MoveClass, class_of
 from agents.analysis.opinions import CERTAIN_DEATH, MoveSearch, Opinions
-from agents.analysis.parallel import Tell, spread
 from agents.analysis.played import Played, Position
 from agents.analysis.win_probability import WinProbability, group_of
+from agents.parallel import Tell, spread
 from agents.search.evaluation import SURE
 
 NODES = 50_000
@@ -60,11 +60,6 @@ class Turn:
     def move_class(self) -> MoveClass:
         """Return the class of the played move."""
         return "unknown" if self.played is None else class_of(self.points_lost, choices=sum(self.safe))
-
-    @property
-    def is_lost(self) -> bool:
-        """Return whether every move is proven to lose."""
-        return max(self.scores) < -SURE
 
 
 @dataclass(frozen=True)

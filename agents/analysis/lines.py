@@ -20,8 +20,8 @@ TURNS = 6
 _NODES, _RIVALS = 3000, 2
 
 
-def best_line(position: Position, first: int, *, turns: int = TURNS) -> list[dict[str, int]]:
-    """Return the moves of the next turns, the first one given, each turn as {snake's id: move}.
+def best_line(position: Position, first: int) -> list[dict[str, int]]:
+    """Return the moves of the next `TURNS` turns, the first one given, each turn as {snake's id: move}.
 
     The nearest two others answer knowing the snake's move, as the search assumes; the rest go straight on. Nothing spawns. The
     line ends early if the game does, or if the snake dies.
@@ -29,7 +29,7 @@ def best_line(position: Position, first: int, *, turns: int = TURNS) -> list[dic
     search, ids = MoveSearch(_NODES), position.ids()
     state, me = position.state()
     move, line = first, list[dict[str, int]]()
-    for _ in range(turns):
+    for _ in range(TURNS):
         moves, after = min(_answers(state, me, move), key=lambda answer: _worth(answer[1], me, search))
         alive = np.flatnonzero(state.arrays.cause[0] == ALIVE)
         line.append({ids[slot]: int(moves[slot]) for slot in alive})

@@ -5,10 +5,9 @@ A point is a hundredth of a won game: the win probability of the best move, less
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 MoveClass = Literal["best", "good", "inaccuracy", "mistake", "blunder", "forced", "unknown"]
-CLASSES: tuple[MoveClass, ...] = get_args(MoveClass)
 COSTS: tuple[tuple[float, MoveClass], ...] = ((1.0, "best"), (5.0, "good"), (10.0, "inaccuracy"), (20.0, "mistake"))
 """Each class with the points below which a move belongs to it. What costs more than all of these is a blunder."""
 FAULTS: tuple[MoveClass, ...] = ("inaccuracy", "mistake", "blunder")

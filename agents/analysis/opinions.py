@@ -66,11 +66,8 @@ class MoveSearch:
         """Return by which evaluation board 0 is searched, and why."""
         return evaluation_in_words(self._learned, state)
 
-    def __call__(self, state: State, me: int, *, nodes: int | None = None) -> Opinions:
-        """Return the opinions on board 0 for the living snake in slot `me`, of a game that isn't over.
-
-        `nodes` is in place of the search's own number.
-        """
+    def __call__(self, state: State, me: int) -> Opinions:
+        """Return the opinions on board 0 for the living snake in slot `me`, of a game that isn't over."""
         here = state.select(np.zeros(1, np.int64))
         safe = safe_moves(here, np.zeros(1, np.int64), np.array([me]))[0]
         if safe.all() and _all_deadly(here, me):
@@ -79,7 +76,7 @@ class MoveSearch:
             space.correction.is_used[0] = self.is_learned(here)
             prepare(here.arrays, search_rules(here.rules), *space[:3], me, _MAX_RIVALS, _NEAR, QUIET_TURNS)
             weights = CROWD if here.arrays.num_alive[0] > 2 else Weights()
-            scores, depth = _deepen(here, space, weights, np.flatnonzero(safe), nodes or self.nodes)
+            scores, depth = _deepen(here, space, weights, np.flatnonzero(safe), self.nodes)
         up, down, left, right = (scores.get(move, CERTAIN_DEATH) for move in range(4))
         return Opinions((up, down, left, right), (bool(safe[0]), bool(safe[1]), bool(safe[2]), bool(safe[3])), depth)
 

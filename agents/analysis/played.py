@@ -100,8 +100,6 @@ def played_by(recording: Recording, snake: str | None = None) -> Played:
     `UnknownNameError` for an unknown snake, and `RecordingError` for settings that can't be read.
     """
     boards, settings = recording.boards(), recording.settings
-    if not boards:
-        raise ConfigError("the recording has no turns")
     if settings.solo:
         raise ConfigError("this is a solo game, in which there is nobody to win against; analyse needs two snakes or more")
     if settings.map in UNREADABLE_MAPS:

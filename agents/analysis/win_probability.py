@@ -16,8 +16,8 @@ from typing import Any
 
 from agents.search.evaluation import SURE
 from envs.common.bounded import parse_json, read_text
-from envs.common.command_line import write_whole
 from envs.common.errors import ConfigError
+from envs.common.whole_files import write_whole
 
 GROUPS = ("duel", "2", "3", "4")
 """The kinds of positions that have curves of their own: duels that the learned evaluation of duels scores, and others by the

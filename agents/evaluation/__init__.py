@@ -1,7 +1,6 @@
 """Measures agents: many games at once on the engine, games over HTTP, and the protocol of Procgen."""
 
 from agents.evaluation.battlesnake import (
-    NOBODY,
     STANDARD_OPPONENTS,
     GameResults,
     MatchupScore,
@@ -12,6 +11,7 @@ from agents.evaluation.battlesnake import (
     table,
     wilson_interval,
 )
+from envs.battlesnake.state import NOBODY
 
 __all__ = [
     "NOBODY",

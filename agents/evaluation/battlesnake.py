@@ -14,10 +14,8 @@ from agents.agent import Agent
 from agents.registry import make
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.settings import Settings
-from envs.battlesnake.state import ALIVE, CAUSE_NAMES, State
+from envs.battlesnake.state import ALIVE, CAUSE_NAMES, NOBODY, State
 from envs.common.errors import ConfigError
-
-NOBODY = -1
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,8 +48,9 @@ def bundle_of_a_world(spec: str) -> Bundle | None:
 
     Returns None for everything that plays Battlesnake, because `agents.make` makes that. Raises `BundleError` for a bad bundle.
     """
-    is_zip = spec.endswith(".zip") and Path(spec).is_file()
-    is_bundle = Path(spec).is_dir() or is_zip or IN_TEXT.fullmatch(spec) or spec in champions.names()
+    # Unlike a `Path`, these answer no for a name that is too long for a file, such as one with many options.
+    is_zip = spec.endswith(".zip") and os.path.isfile(spec)
+    is_bundle = os.path.isdir(spec) or is_zip or IN_TEXT.fullmatch(spec) or spec in champions.names()
     if has_evaluation(spec) or not is_bundle:
         return None
     bundle = load(spec)

@@ -12,7 +12,7 @@ import numpy as np
 import envs
 from agents.bundle import Bundle, load
 from agents.card import BundleError
-from agents.evaluation.episodes import POLICY, RANDOM, Decide, drawn, likeliest
+from agents.evaluation.episodes import GAMES_AT_ONCE, POLICY, RANDOM, Decide, drawn, likeliest
 from agents.evaluation.procgen_aggregates import AggregateEstimate, aggregates, mean_interval
 from agents.evaluation.procgen_episodes import Episode, play
 from envs.api import BatchEnv
@@ -21,12 +21,11 @@ from envs.procgen import Levels, require_disjoint
 from envs.procgen.levels import NUM_SEEDS
 from envs.procgen.scores import PPO, normalised
 
-GAMES_AT_ONCE = 64
 _SECONDS_BETWEEN_LINES = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpisodesScore:
+class ProcgenScore:
     """The results of one player on one set of levels."""
 
     player: str
@@ -51,7 +50,7 @@ class EpisodesScore:
 class Played:
     """The episodes of one player, and the world in which they can be played again."""
 
-    score: EpisodesScore
+    score: ProcgenScore
     episodes: list[Episode]
     world: str
     """The world's name, as `envs.make` knows it."""
@@ -150,7 +149,7 @@ def _play(
     mode = str(options.get("distribution_mode", "hard"))
     returns = np.array([episode.episode_return for episode in played])
     game = name.removeprefix("procgen/")
-    score = EpisodesScore(
+    score = ProcgenScore(
         player=player,
         game=game,
         split=split,
@@ -188,7 +187,7 @@ def chosen_levels(levels: str, trained: str) -> str:
     return unseen
 
 
-def score_matrix(scores: Iterable[EpisodesScore]) -> np.ndarray | None:
+def score_matrix(scores: Iterable[ProcgenScore]) -> np.ndarray | None:
     """Return the normalised scores of the policies among `scores`, float64 (runs, games).
 
     Returns None if a game has fewer runs than another, or if a score can't be normalised.
@@ -203,13 +202,13 @@ def score_matrix(scores: Iterable[EpisodesScore]) -> np.ndarray | None:
     return np.array(runs, np.float64).T
 
 
-def aggregates_by_split(scores: Sequence[EpisodesScore]) -> dict[str, list[AggregateEstimate]]:
+def aggregates_by_split(scores: Sequence[ProcgenScore]) -> dict[str, list[AggregateEstimate]]:
     """Return the `aggregates` of the policies for each split on which several comparable ones were measured."""
     matrices = {split: score_matrix(s for s in scores if s.split == split) for split in dict.fromkeys(s.split for s in scores)}
     return {split: aggregates(matrix) for split, matrix in matrices.items() if matrix is not None and matrix.size > 1}
 
 
-def table(scores: Sequence[EpisodesScore]) -> str:
+def table(scores: Sequence[ProcgenScore]) -> str:
     """Return the scores as lines of text, with those of OpenAI's PPO."""
     lines = [
         f"{'player':8} {'game':10} {'levels':16} {'episodes':>8} {'return':>7}  {'95 % interval':15} {'norm.':>6} {'length':>7}"

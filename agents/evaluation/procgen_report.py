@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from agents.evaluation import procgen_episodes
-from agents.evaluation.procgen import POLICY, EpisodesScore, Played, aggregates_by_split, score_matrix, worth
+from agents.evaluation.procgen import POLICY, Played, ProcgenScore, aggregates_by_split, score_matrix, worth
 from agents.evaluation.procgen_aggregates import AggregateEstimate, performance_profile
 from agents.pages import Chart, Line, chart_grid, columns, film, fold, html_page, lead, note, section, table
 from envs.common.bounded import read_text
-from envs.common.command_line import write_whole
+from envs.common.whole_files import write_whole
 from envs.procgen.scores import LARS_8M_ALL, PPO
 
 _POINTS, _FEW_OUTCOMES = 61, 30
@@ -47,7 +47,7 @@ def write_evaluation(path: Path, title: str, played: Sequence[Played], curve: Pa
     return path
 
 
-def _score_table(scores: Sequence[EpisodesScore]) -> str:
+def _score_table(scores: Sequence[ProcgenScore]) -> str:
     rows = [
         (
             score.player,
@@ -65,7 +65,7 @@ def _score_table(scores: Sequence[EpisodesScore]) -> str:
     return table(rows, head=head, text_columns=3)
 
 
-def _together(scores: Sequence[EpisodesScore]) -> str:
+def _together(scores: Sequence[ProcgenScore]) -> str:
     """Of several runs: aggregates and performance profiles."""
     parts = []
     for split, estimates in aggregates_by_split(scores).items():

@@ -1,4 +1,4 @@
-"""Keeps the results of an evaluation on Battlesnake in the run's folder, as `evaluation.json`, which the run's report reads."""
+"""Keeps the results of an evaluation in any world in the run's folder, as `evaluation.json`, which the run's report reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agents.bundle import CARD, MAX_FILE_BYTES
 from agents.evaluation import MatchupScore
 from agents.evaluation.episodes import WorldScore
 from envs.common.bounded import parse_json, read_text
-from envs.common.command_line import write_whole
+from envs.common.whole_files import write_whole
 
 RECORD = "evaluation.json"
 MAX_BYTES = 1 << 20
@@ -40,7 +40,7 @@ class EvaluationRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpisodesRecord:
+class WorldRecord:
     """The results of one policy in another world than Battlesnake, beside random play. It is kept in the same file."""
 
     policy: str
@@ -54,7 +54,7 @@ class EpisodesRecord:
         return run / RECORD
 
 
-def read_episodes(run: Path) -> EpisodesRecord | None:
+def read_episodes(run: Path) -> WorldRecord | None:
     """Return the run's record of episodes if it is of the policy that the run exported last.
 
     Returns None if there is no record, if it is one of games against opponents, or if it can't be read.
@@ -62,7 +62,7 @@ def read_episodes(run: Path) -> EpisodesRecord | None:
     try:
         data = parse_json(read_text(run / RECORD, MAX_BYTES))
         scores = [_world_score(**score) for score in data["episodes"]]
-        record = EpisodesRecord(policy=str(data["key"]["policy"]), scores=scores)
+        record = WorldRecord(policy=str(data["key"]["policy"]), scores=scores)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return record if record.policy == policy_of(run) else None

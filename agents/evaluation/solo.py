@@ -67,13 +67,12 @@ def evaluate_solo(
     return scores
 
 
-def mean_interval(values: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the interval of the mean of `values` (n,), by the normal approximation. Of one value both ends are that value."""
-    spread = (
-        NormalDist().inv_cdf((1 + confidence) / 2) * float(values.std(ddof=1)) / math.sqrt(len(values))
-        if len(values) > 1
-        else 0.0
-    )
+def mean_interval(values: np.ndarray) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of `values` (n,), by the normal approximation.
+
+    Of one value both ends are that value.
+    """
+    spread = NormalDist().inv_cdf(0.975) * float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
     return float(values.mean()) - spread, float(values.mean()) + spread
 
 

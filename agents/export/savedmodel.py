@@ -19,8 +19,9 @@ from agents import bundle as bundles
 from agents.bundle import Bundle, BundleError
 from agents.export.onnx_to_tensorflow import load_graph, make_module
 from agents.policy import Forward, onnx_forward
-from envs.common.command_line import add_json, at_least, print_json, progress_on_stderr, write_whole
+from envs.common.command_line import add_json, at_least, print_json, progress_on_stderr
 from envs.common.errors import MissingDependencyError, UnknownNameError, pip_install
+from envs.common.whole_files import make_folder_of, write_whole
 
 SAVEDMODEL_HELP = """\
 OUT/1 is the model (TensorFlow Serving: --model_base_path=OUT), OUT/parity.json how alike it and the bundle answer,
@@ -32,6 +33,8 @@ examples:
 """
 VERSION, PARITY = "1", "parity.json"
 CLEAR_GAP, MOST_DIFFERENCE = 2e-4, 1e-3
+_LARGEST_NOISE = 1000
+"""Noise of a type with room for more than a byte is smaller than this."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,14 @@ def run_savedmodel(options: argparse.Namespace) -> int:
 def export_savedmodel(bundle: Bundle, out: str | os.PathLike[str], *, states: int = 1000, seed: int = 0) -> Parity:
     """Write the bundle's network as a SavedModel below `out`, and compare the two on `states` observations of its own world.
 
-    Raises `MissingDependencyError` without TensorFlow, and `BundleError` if the network has no counterpart there, if the
-    folder holds something else, or if the answers differ. In the last case only `parity.json` is left.
+    Raises `MissingDependencyError` without TensorFlow, `ConfigError` if `out` can't be such a folder, and `BundleError` if the
+    network has no counterpart there, if the folder holds something else, or if the answers differ. In the last case only
+    `parity.json` and `card.json` are left.
     """
     tf = _tensorflow()
     target = Path(out)
-    if target.exists() and any(target.iterdir()) and not (target / PARITY).is_file():
+    make_folder_of(target / PARITY)
+    if any(target.iterdir()) and not (target / PARITY).is_file():
         raise BundleError(f"{target} holds something else than an export, so it is not replaced. Choose another folder")
     module, part = make_module(load_graph(bundle.onnx)), target / f".{VERSION}.part"
     card = bundle.card
@@ -91,7 +96,6 @@ def export_savedmodel(bundle: Bundle, out: str | os.PathLike[str], *, states: in
     served = tf.function(module.run, input_signature=[seen], autograph=False)
     try:
         shutil.rmtree(target / VERSION, ignore_errors=True)
-        target.mkdir(parents=True, exist_ok=True)
         tf.saved_model.save(module, str(part), signatures={"serving_default": served})
         parity = compare(bundle, savedmodel_forward(part), observations_of(bundle, states, seed))
         write_whole(target / PARITY, json.dumps({**asdict(parity), "holds": parity.holds}, indent=2) + "\n")
@@ -141,8 +145,8 @@ def observations_of(bundle: Bundle, count: int, seed: int = 0) -> np.ndarray:
         world: Any = envs.make(card.environment["name"], **{**card.environment.get("options", {}), "num_games": 16})
     except (UnknownNameError, MissingDependencyError, TypeError):
         dtype = np.dtype(card.observation_dtype)
-        highest = 256 if dtype.itemsize == 1 else 1000
-        return rng.integers(0, min(highest, np.iinfo(dtype).max), (count, *card.observation_shape)).astype(dtype)
+        highest = np.iinfo(dtype).max if dtype.kind in "iu" and dtype.itemsize == 1 else _LARGEST_NOISE
+        return rng.integers(0, highest, (count, *card.observation_shape)).astype(dtype)
     world.restart(seed)
     seen: list[np.ndarray] = []
     while sum(map(len, seen)) < count:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from agents import bundle as bundles
-from envs.common.command_line import write_whole
+from envs.common.whole_files import make_folder_of, write_whole
 
 _ROUNDED_FROM = 1024
 """Tensors with fewer numbers than this aren't rounded."""
@@ -36,7 +36,7 @@ def shrink(source: str | os.PathLike[str], target: str | os.PathLike[str], **car
     }
     files = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     described = replace(loaded.card, **card, files=files).to_json().encode()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder_of(folder / bundles.CARD)
     for name, content in {**contents, bundles.CARD: described}.items():
         write_whole(folder / name, content)
     return folder

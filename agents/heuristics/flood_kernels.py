@@ -47,7 +47,7 @@ def _flood_rows(
     slots: np.ndarray,
     allowed: np.ndarray,
     hungry: int,
-    ample: int,
+    ample: float,
     scratch: Scratch,
     out: np.ndarray,
 ) -> None:
@@ -67,7 +67,7 @@ def _flood_rows(
 
 
 @kernel
-def _score(s: Boards, b: int, i: int, r: Rules, target: int, hungry: int, ample: int, scratch: Scratch) -> int:
+def _score(s: Boards, b: int, i: int, r: Rules, target: int, hungry: int, ample: float, scratch: Scratch) -> int:
     """How good it is to move to a cell: the rules of `FloodFill` as one integer."""
     note_bodies(s, b, i, r, s.food[b, target], scratch.reach)
     area, food, relief, _, _ = fill(s, b, i, r, target, scratch.reach)

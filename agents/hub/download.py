@@ -6,7 +6,6 @@ Nothing that is fetched is run or unpickled: `agents.bundle` checks it as it che
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -15,8 +14,9 @@ from urllib.parse import quote
 
 from agents.hub.address import IN_TEXT, Address, HubError
 from agents.hub.client import LOG_IN, READ_S, asking, library
+from envs.common.cache import cache_root
 from envs.common.printable import printable
-from envs.common.whole_folder import write_folder
+from envs.common.whole_files import write_folder
 
 CARD = "card.json"
 _PATIENCE_S, _SLOWEST_BYTES_PER_S = 60.0, 100_000
@@ -52,10 +52,8 @@ def pinned(text: str) -> str:
 
 def _place(address: Address) -> Path:
     """Where a commit's bundle is kept. Its last part is how the player is called."""
-    default = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "procsnake")
-    root = Path(os.environ.get("PROCSNAKE_CACHE") or default)
     # One level for the repository and the folder in it: no bundle's folder lies within another's.
-    return root / "hub" / address.revision / quote(f"{address.repository}/{address.folder}", safe="") / address.player
+    return cache_root() / "hub" / address.revision / quote(f"{address.repository}/{address.folder}", safe="") / address.player
 
 
 def _look_up(wanted: Address) -> tuple[Address, dict[str, int | None]]:

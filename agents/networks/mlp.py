@@ -33,6 +33,8 @@ class MLP(nn.Module):
         scales: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
+        if min(hidden_sizes, default=1) < 1:
+            raise ValueError(f"hidden_sizes {list(hidden_sizes)} must be at least 1 each")
         inputs = math.prod(observation_shape)
         sizes = [inputs, *hidden_sizes]
         layers = [orthogonal(nn.Linear(a, b)) for a, b in pairwise(sizes)]

@@ -35,6 +35,8 @@ class SnakeCNN(nn.Module):
         super().__init__()
         if len(channels) != len(strides) or not channels:
             raise ValueError(f"channels {list(channels)} and strides {list(strides)} must be of equal length, at least 1")
+        if min(*channels, *strides, hidden) < 1:
+            raise ValueError(f"channels {list(channels)}, strides {list(strides)} and hidden {hidden} must be at least 1 each")
         height, width, planes = observation_shape
         inputs = [planes, *channels[:-1]]
         self.convolutions = nn.ModuleList(

@@ -29,9 +29,12 @@ class Line:
         """Return the line without the points whose y is unknown."""
         return self._map(np.isfinite(self.y))
 
-    def thinned(self, most: int = _MOST_POINTS) -> Line:
-        """Return the line with at most `most` points, as means over neighbours, so that a long run's page stays small."""
-        size = -(-len(self.x) // most)
+    def thinned(self) -> Line:
+        """Return the line with at most `_MOST_POINTS` points, as means over neighbours.
+
+        So a long run's page stays small.
+        """
+        size = -(-len(self.x) // _MOST_POINTS)
         if size <= 1:
             return self
         starts = np.arange(0, len(self.x), size)

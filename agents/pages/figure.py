@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.pages.chart import COLOURS, Chart
-from envs.common.command_line import write_whole
+from envs.common.whole_files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

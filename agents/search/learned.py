@@ -21,8 +21,9 @@ from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import Boards, State
 from envs.common.bounded import parse_json, read_text
-from envs.common.command_line import known_to_json, write_whole
+from envs.common.command_line import known_to_json
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
+from envs.common.whole_files import write_whole
 
 HAND_WRITTEN = "hand-written"
 """The name of the evaluation without a correction."""

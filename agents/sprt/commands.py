@@ -18,6 +18,7 @@ from agents.tournament.match_options import (
 )
 from envs.common.command_line import Redrawn, at_least, make_place_for, print_json
 from envs.common.errors import ConfigError
+from envs.common.whole_files import make_folder_of
 
 SPRT_HELP = """\
 Is A stronger than B? H0 says by no more than --elo0, H1 by --elo1 or more (normalised Elo: the mean in units of one game's
@@ -71,9 +72,11 @@ def run_sprt(options: argparse.Namespace) -> int:
     if options.write_book:
         return _write_book(options)
     make_place_for(options.store)
+    report = Path(options.report) if options.report else Path(options.store).with_suffix(".html")
     with Store(options.store, Sprt) as store:
         test = _test(store, options)
         store.games()  # a damaged file is told before anything else
+        make_folder_of(report)
         print(f"the test is kept in {options.store}", file=sys.stderr)
         tell_own_efforts(test.effort, test.names_and_specs)
         with Live(line) as live, chosen_workers(options, usable_cores()) as (workers, jobs):
@@ -86,7 +89,7 @@ def run_sprt(options: argparse.Namespace) -> int:
                 max_games=options.games,
                 on_game=live,
             )
-    page = write_page(progress, Path(options.report) if options.report else Path(options.store).with_suffix(".html"))
+    page = write_page(progress, report)
     print_json(progress.to_dict()) if options.json else print(f"{line(progress)}\n{verdict_in_words(progress)}")
     print(f"report: {page}", file=sys.stderr)
     return 0

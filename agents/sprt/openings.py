@@ -19,8 +19,8 @@ from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import ALIVE, State
 from envs.common.bounded import parse_json, read_text
-from envs.common.command_line import write_whole
 from envs.common.errors import ConfigError, ProcsnakeError
+from envs.common.whole_files import write_whole
 
 _NODES = 500
 """The number of nodes of the search that finds out whether a snake is lost."""

@@ -10,7 +10,7 @@ from agents.pages import Chart, Line, chart_grid, fold, html_page, lead, note, s
 from agents.sprt.play import SprtProgress, points
 from agents.sprt.settings import FIRST, SECOND
 from agents.sprt.statistics import Estimate, possible_scores
-from envs.common.command_line import write_whole
+from envs.common.whole_files import make_folder_of, write_whole
 
 _MOST_GAMES = 1000
 
@@ -28,15 +28,15 @@ def verdict_in_words(progress: SprtProgress) -> str:
     return "Undecided: the test needs more games."
 
 
-def estimate_in_words(estimate: Estimate, digits: int = 0) -> str:
+def estimate_in_words(estimate: Estimate) -> str:
     """Return an estimate with its interval as text: "+17 (-3 … +38)"."""
-    value, low, high = (f"{part:+.{digits}f}" for part in (estimate.value, estimate.low, estimate.high))
+    value, low, high = (f"{part:+.0f}" for part in (estimate.value, estimate.low, estimate.high))
     return f"{value} ({low} … {high})"
 
 
 def write_page(progress: SprtProgress, path: Path) -> Path:
-    """Write the test's page to `path`, which is also returned."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write the test's page to `path`, which is also returned. Raises `ConfigError` if it can't be written."""
+    make_folder_of(path)
     write_whole(path, _page(progress))
     return path
 

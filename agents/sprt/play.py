@@ -35,8 +35,7 @@ _FEW_BLOCKS = 20
 
 def points(game: Game) -> Fraction:
     """Return the first player's score in a game: 1 if it alone comes first, an equal share of a shared first place, else 0."""
-    first = [seat.player for seat in game.seats if seat.place == 1]
-    return Fraction(first.count(FIRST), len(first))
+    return sum((game.share(slot) for slot, seat in enumerate(game.seats) if seat.player == FIRST), Fraction())
 
 
 class SprtProgress:

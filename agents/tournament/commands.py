@@ -19,6 +19,7 @@ from agents.tournament.match_options import (
 )
 from envs.common.command_line import Redrawn, at_least, columns, make_place_for, print_json, wants_color
 from envs.common.errors import ConfigError
+from envs.common.whole_files import make_folder_of
 
 TOURNAMENT_HELP = """\
 A player is the name of a built-in agent, a run folder, a policy bundle, a file of rules, or the URL of any Battlesnake
@@ -68,6 +69,8 @@ def run_tournament(options: argparse.Namespace) -> int:
             return _replay(store, options)
         tournament = _tournament(store, options)
         store.games()  # a damaged file is told before anything else
+        if options.report:
+            make_folder_of(Path(options.report))
         print(f"the tournament is kept in {options.store}", file=sys.stderr)
         tell_own_efforts(tournament.effort, tournament.names_and_specs)
         with _LiveStandings(tournament) as live, chosen_workers(options, 1) as (workers, jobs):

@@ -68,9 +68,9 @@ class BradleyTerry:
     elo: np.ndarray
     covariance: np.ndarray
 
-    def intervals(self, confidence: float = 0.95) -> np.ndarray:
-        """Return the interval of each player's strength, float64 (P, 2)."""
-        spread = NormalDist().inv_cdf((1 + confidence) / 2) * np.sqrt(np.diag(self.covariance))
+    def intervals(self) -> np.ndarray:
+        """Return the 95 % interval of each player's strength, float64 (P, 2)."""
+        spread = NormalDist().inv_cdf(0.975) * np.sqrt(np.diag(self.covariance))
         return np.stack([self.elo - spread, self.elo + spread], axis=1)
 
 

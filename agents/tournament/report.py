@@ -14,27 +14,29 @@ from agents.tournament.settings import Game, Tournament
 from agents.tournament.standings import Standing, cross_table, standings
 from envs.battlesnake.render.animation import save_animation
 from envs.battlesnake.render.svg import animated_svg
-from envs.common.command_line import shell_command, write_whole
+from envs.common.command_line import shell_command
+from envs.common.whole_files import make_folder_of, write_whole
 
 
 def write_report(tournament: Tournament, games: Sequence[Game], path: Path, *, replays: int = 10) -> Path:
     """Write the page, and in `<name>-replays/` beside it the `replays` most telling games as moving pictures (SVG).
 
     These are first the games in which a player lost to one that stands lower, then the last games. The moves of all games are
-    in the store: `procsnake tournament --store FILE --replay ROUND/NUMBER` shows any of them.
+    in the store: `procsnake tournament --store FILE --replay ROUND/NUMBER` shows any of them. Raises `ConfigError` if the page
+    can't be written.
     """
+    make_folder_of(path)
     rows = standings(tournament, games)
     shown = _most_telling(rows, games)[:replays]
     folder = path.with_name(f"{path.stem}-replays")
     for game in shown:
         _draw(tournament, game, folder / f"{game.round}-{game.number}.svg")
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, _page(tournament, rows, games, shown, folder.name))
     return path
 
 
 def _draw(tournament: Tournament, game: Game, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder_of(target)
     with tempfile.TemporaryDirectory() as scratch:
         save_animation(record(tournament, game, Path(scratch) / "game.jsonl"), target)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
+from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
@@ -209,6 +210,11 @@ class Game:
         """The player that is first alone; None after a draw."""
         first = [seat.player for seat in self.seats if seat.place == 1]
         return first[0] if len(first) == 1 else None
+
+    def share(self, slot: int) -> Fraction:
+        """Return a seat's score: 1 if it alone comes first, an equal share of a shared first place, else 0."""
+        first = [seat.place == 1 for seat in self.seats]
+        return Fraction(first[slot], sum(first))
 
     def comparisons(self) -> list[tuple[int, int, float]]:
         """Return (player, other, result) for each pair.

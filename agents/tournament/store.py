@@ -21,7 +21,7 @@ from agents.tournament.settings import MAX_SEATS, Game, M, Match, Seat, Tourname
 from envs.common import own_files
 from envs.common.bounded import inflate, parse_json
 from envs.common.errors import ConfigError, ProcsnakeError
-from envs.common.migrations import NewerDatabaseError, missing
+from envs.common.migrations import missing
 
 # The first stores had these tables but no version, hence IF NOT EXISTS.
 STATEMENTS = (
@@ -38,6 +38,8 @@ STATEMENTS = (
     "ALTER TABLE seat ADD COLUMN excused INTEGER NOT NULL DEFAULT 0",
 )
 """The statements that lead from an empty file to today's schema (`envs.common.migrations`)."""
+_TABLE = "tournament"
+_TABLES = {_TABLE, "game", "seat"}
 _VERSION, _SIGNATURE, _KIND = 1, "signature", "kind"
 _MAX_CONFIG, _MAX_MOVES = 1 << 20, 1 << 24
 _GAME_COLUMNS = "round, number, seed, turns, moves"
@@ -60,9 +62,10 @@ class Store(Generic[M]):
         try:
             self._database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
             try:
+                self._refuse_other_databases()
                 self._database.execute("PRAGMA journal_mode = WAL")
                 self._migrate()
-            except (NewerDatabaseError, sqlite3.Error):
+            except (ProcsnakeError, sqlite3.Error):
                 self._database.close()
                 raise
         except sqlite3.Error as error:
@@ -73,6 +76,15 @@ class Store(Generic[M]):
 
     def __exit__(self, *_: object) -> None:
         self._database.close()
+
+    def _refuse_other_databases(self) -> None:
+        """Before anything is written: a store has its own tables and no others, and a new file has none."""
+        missing(STATEMENTS, self._schema_version(), where=self.path)
+        found = self._database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        tables = {str(name) for (name,) in found}
+        if tables and not {_TABLE} <= tables <= _TABLES:
+            other = min(tables - _TABLES or tables)[:40]
+            raise StoreError(f"{self.path} is no {self._holds.kind}'s file: it holds {other!r}. Choose another --store")
 
     def _migrate(self) -> None:
         if not missing(STATEMENTS, self._schema_version(), where=self.path):
@@ -124,7 +136,8 @@ class Store(Generic[M]):
     def begin(self, match: M) -> None:
         """Write this match into the file, or continue the one that is there.
 
-        Only the fields that `may_grow`, as a tournament's rounds, may differ.
+        Only the fields that `may_grow`, as a tournament's rounds, may differ; others raise `ConfigError`. Raises `StoreError`
+        if the file can't be written.
         """
         kept = self.load()
         if kept is not None:
@@ -145,7 +158,8 @@ class Store(Generic[M]):
     def add(self, game: Game) -> None:
         """Write a finished game, all of it or nothing.
 
-        Raises `StoreError` if the file holds it already, because another process plays the same match into it.
+        Raises `StoreError` if the file holds it already, because another process plays the same match into it, and if the file
+        can't be written.
         """
         key = (game.round, game.number)
         seats = [
@@ -207,8 +221,23 @@ class Store(Generic[M]):
             what = f"{type(error).__name__}: {error}"
             raise StoreError(f"{self.path} is damaged, or no tournament's file ({what}). Choose another --store") from error
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._database)
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Write all or nothing. A full disk, or a lock that another process doesn't give back, becomes a `StoreError`."""
+        try:
+            self._database.execute("BEGIN IMMEDIATE")
+            yield
+            self._database.execute("COMMIT")
+        except BaseException as error:
+            # Where the disk is full, SQLite has rolled it back itself.
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error) and not isinstance(error, sqlite3.IntegrityError):
+                raise StoreError(
+                    f"{self.path} can't be written: {error}. The games in it are kept; mend that and go on with it, or choose"
+                    " another --store"
+                ) from error
+            raise
 
 
 def _signed(match: Match) -> bytes:
@@ -233,15 +262,6 @@ def _checked(game: Game, num_players: int) -> Game:
         raise ValueError(
             f"game {game.round}/{game.number} has {len(moves)} moves for {game.turns} turns, or such as there are none"
         )
+    if not any(seat.place == 1 for seat in seats):
+        raise ValueError(f"game {game.round}/{game.number} has nobody in the first place")
     return game
-
-
-class _Transaction:
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
-
-    def __enter__(self) -> None:
-        self._database.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._database.execute("COMMIT" if kind is None else "ROLLBACK")

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from agents.registry import is_search, options_given
+from agents.registry import SEARCHES, is_search, options_given
 from agents.search.alphabeta import AlphaBeta
 from agents.search.evaluation import Weights, crowd_weights_of, weights_of
 from agents.search.mcts import MCTS
 from agents.search.ranges import Range, ranges_of
 from envs.common.errors import ConfigError, UnknownNameError
 
-SEARCHES = {"alphabeta": AlphaBeta, "mcts": MCTS}
+SEARCH_CLASSES: dict[str, type] = dict(zip(SEARCHES, (AlphaBeta, MCTS), strict=True))
 WEIGHTS = "weights"
 _GROUPS = (WEIGHTS, "crowd_weights")
 ALL = "all"
@@ -61,12 +61,12 @@ def search_of(player: str) -> str | None:
 def declared(search: str) -> Mapping[str, Range]:
     """Return the ranges of a search's options, including the weights of its evaluation."""
     weights = {f"{group}.{name}": found for group in _groups(search) for name, found in ranges_of(Weights).items()}
-    return {**ranges_of(vars(SEARCHES[search])["__init__"]), **weights}
+    return {**ranges_of(vars(SEARCH_CLASSES[search])["__init__"]), **weights}
 
 
 def _groups(search: str) -> list[str]:
     """The options of a search that are weights of the evaluation, by name."""
-    return [group for group in _GROUPS if group in inspect.signature(SEARCHES[search]).parameters]
+    return [group for group in _GROUPS if group in inspect.signature(SEARCH_CLASSES[search]).parameters]
 
 
 def parameters_of(player: str) -> dict[str, Parameter]:
@@ -78,7 +78,7 @@ def parameters_of(player: str) -> dict[str, Parameter]:
     if search is None:
         raise UnknownNameError("search", player, SEARCHES)
     _, given = options_given(player)
-    arguments = inspect.signature(SEARCHES[search]).parameters
+    arguments = inspect.signature(SEARCH_CLASSES[search]).parameters
     values: dict[str, Any] = {name: argument.default for name, argument in arguments.items()}
     values |= flat(given)
     for group in _groups(search):

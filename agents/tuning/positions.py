@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from agents.search.alphabeta import AlphaBeta
-from agents.search.evaluation import SURE, Weights, judge, weigh
+from agents.search.evaluation import SURE, Weights, weigh
 from agents.search.fill import divide
 from agents.search.learned import HAND_WRITTEN
 from agents.search.make_unmake import search_rules
@@ -92,7 +92,7 @@ def collect(recorded: Iterable[tuple[Match, Sequence[Game]]], weights: Weights, 
                 territory = new_territory(state)
                 survey(state.arrays, search_rules(state.rules), territory)
                 features.append(features_of(state, slot, territory, weights) / UNIT)
-                results.append(_result(game, slot))
+                results.append(float(game.share(slot)))
     if not features:
         raise ConfigError(f"{count} games have no quiet, undecided position; record longer games")
     return Positions(np.array(features), np.array(results), count)
@@ -110,15 +110,3 @@ def _seen(match: Match, game: Game, every: int) -> Iterator[tuple[State, int]]:
                 if is_quiet(state, slot) and abs(search.act(state, slot).note["score"]) < SURE:
                     yield state, slot
         play_turn(state, moves[None], running)
-
-
-def _result(game: Game, slot: int) -> float:
-    first = [seat.place == 1 for seat in game.seats]
-    return first[slot] / sum(first)
-
-
-def evaluate(state: State, me: int, territory: Territory, weights: Weights) -> int:
-    """Return the search's evaluation of board 0 for the living snake `me`."""
-    s, r = state.arrays, search_rules(state.rules)
-    survey(s, r, territory)
-    return int(judge(s, r, territory, weights, me))

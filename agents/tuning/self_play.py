@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import io
 import json
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from agents.parallel import processes, spread
 from agents.registry import make
 from agents.search.alphabeta import AlphaBeta
 from agents.search.evaluation import Weights, judge
@@ -33,8 +31,8 @@ from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import ALIVE, State
 from envs.common.bounded import DAMAGED_ARRAYS, parse_json, read_text
-from envs.common.command_line import write_whole
 from envs.common.errors import ConfigError
+from envs.common.whole_files import make_folder_of, write_whole
 
 SETTINGS = "self-play.json"
 GAMES_PER_BLOCK = 8
@@ -204,36 +202,34 @@ def play_games(
 
     `jobs` processes of this machine play, or else whoever plays for `play_blocks`. A block is written as it ends, so that the
     same call goes on after an interruption. `on_block` is called with the number of blocks that lie there, and the number that
-    is asked for. Raises `ConfigError` if the folder has games of other settings, and whatever `play_blocks` raises.
+    is asked for. Raises `ConfigError` if the folder can't be written or has games of other settings, and whatever
+    `play_blocks` raises.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder_of(folder / SETTINGS)
     _claim(folder, settings)
     paths = _paths(folder, games)
     missing = [block for block, path in enumerate(paths) if not path.exists()]
-    tell = on_block or (lambda done, asked: None)
-    tell(len(paths) - len(missing), len(paths))
+
+    def tell(done: int, _: int) -> None:
+        if on_block:
+            on_block(len(paths) - len(missing) + done, len(paths))
+
     if play_blocks:
-        for place, (block, content) in enumerate(play_blocks(settings, missing), 1):
+        tell(0, len(missing))
+        for done, (block, content) in enumerate(play_blocks(settings, missing), 1):
             write_whole(paths[block], content)
-            tell(len(paths) - len(missing) + place, len(paths))
-    elif jobs == 1:
-        for place, block in enumerate(missing, 1):
-            _play_and_keep(settings, block, paths[block])
-            tell(len(paths) - len(missing) + place, len(paths))
-    elif missing:
-        # Ctrl-C reaches these processes, too: they finish their blocks, and the games that wait are given up.
-        ignored = (signal.SIGINT, signal.SIG_IGN)
-        pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=signal.signal, initargs=ignored)
-        with ExitStack() as stack:
-            stack.callback(pool.shutdown, cancel_futures=True)
-            pending = [pool.submit(_play_and_keep, settings, block, paths[block]) for block in missing]
-            for place, done in enumerate(as_completed(pending), 1):
-                done.result()
-                tell(len(paths) - len(missing) + place, len(paths))
+            tell(done, len(missing))
+    else:
+        with processes(jobs) as pool:
+            spread(pool, partial(_play_and_keep, settings, folder), missing, tell)
 
 
 def _paths(folder: Path, games: int) -> list[Path]:
-    return [folder / f"block-{block:06d}.npz" for block in range(-(-games // GAMES_PER_BLOCK))]
+    return [_path(folder, block) for block in range(-(-games // GAMES_PER_BLOCK))]
+
+
+def _path(folder: Path, block: int) -> Path:
+    return folder / f"block-{block:06d}.npz"
 
 
 def _claim(folder: Path, settings: SelfPlay) -> None:
@@ -251,8 +247,8 @@ def _claim(folder: Path, settings: SelfPlay) -> None:
         raise ConfigError(f"{folder} has games of other settings: {there}, not {asked}. Choose another folder")
 
 
-def _play_and_keep(settings: SelfPlay, block: int, path: Path) -> None:
-    write_whole(path, block_file(settings, block))
+def _play_and_keep(settings: SelfPlay, folder: Path, block: int) -> None:
+    write_whole(_path(folder, block), block_file(settings, block))
 
 
 def block_file(settings: SelfPlay, block: int) -> bytes:

@@ -14,7 +14,8 @@ from envs.common.errors import ConfigError
 class Tuning(Sprt):
     """A tuning by SPSA. Its two players are the sides of a pair, "plus" and "minus", whose options change from pair to pair.
 
-    Its `hypotheses` are those of the test that has to accept what it finds. Raises `ConfigError` for what can't be played.
+    It has no use for its `hypotheses`: the test that has to accept what it finds has its own. Raises `ConfigError` for what
+    can't be played.
     """
 
     kind = "tuning"

@@ -13,9 +13,8 @@ from page_text import add_page, code, literal, table
 
 from agents import networks
 from agents.networks.starter_pack_shape import KINDS
-from agents.search.alphabeta import AlphaBeta
-from agents.search.mcts import MCTS
 from agents.search.ranges import ranges_of
+from agents.tuning.parameters import SEARCH_CLASSES
 from train.algorithm_settings import ALGORITHMS
 from train.config import Experiment, list_experiments
 from train.experiment_keys import Key, about, keys
@@ -40,7 +39,6 @@ WORLDS = {
     "Curriculum": "curriculum",
 }
 """By heading, the name of a world whose options are told below it."""
-SEARCHES = {"alphabeta": AlphaBeta, "mcts": MCTS}
 SEARCHES_TOLD = """\
 Options of a player stand behind its name: `procsnake play 'alphabeta?nodes=20000&near=9' flood`. They are the arguments of
 its class: [`AlphaBeta`][agents.search.alphabeta.AlphaBeta] and [`MCTS`][agents.search.mcts.MCTS] say what each means.
@@ -108,7 +106,7 @@ def _experiment_of(algorithm: str) -> Experiment:
 
 def _searches() -> list[str]:
     parts = ["## Searches", SEARCHES_TOLD]
-    for name, search in SEARCHES.items():
+    for name, search in SEARCH_CLASSES.items():
         parts += [f"### Player {name}", _arguments(search)]
     return parts
 

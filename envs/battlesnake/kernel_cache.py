@@ -26,6 +26,8 @@ from numba.core import config as numba_config
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
+from envs.common.cache import cache_root
+
 try:
     import fcntl
 except ModuleNotFoundError:
@@ -37,9 +39,8 @@ PATIENCE_S = 300.0
 
 
 def root() -> Path:
-    """The folder of all caches; the environment variable PROCSNAKE_CACHE moves it."""
-    default = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "procsnake")
-    return Path(os.environ.get("PROCSNAKE_CACHE") or default) / "numba"
+    """The folder of all compiled kernels."""
+    return cache_root() / "numba"
 
 
 def _sources(folder: Path) -> list[bytes]:

@@ -115,7 +115,7 @@ class EgocentricPlanes:
         return Box(0, MAX_COUNT, (*self._shape(width, height), self._num_planes), np.uint8)
 
     def observe(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Return what the snakes in `slots` (n,) of `boards` (n,) see: uint8 (n, rows, columns, 12)."""
+        """Return what the snakes in `slots` (n,) of `boards` (n,) see: uint8 (n, rows, columns, 12), or 16 with `reach`."""
         view = self.kernel_view(state.width, state.height, state.rules.wrapped)
         pictures, scene = make_pictures(len(boards), view.size), make_scene(state.arrays, 1)
         _observe_rows(state.arrays, state.rules, np.asarray(boards), np.asarray(slots), view, scene, pictures)

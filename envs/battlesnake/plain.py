@@ -124,8 +124,8 @@ def state_from_board(board: Mapping[str, Any], *, settings: Settings | None = No
 def _place(state: State, slot: int, snake: Mapping[str, Any], ids: list[str]) -> None:
     a = state.arrays
     cause_name = snake.get("eliminatedCause", "")
-    if cause_name not in CAUSE_NAMES:
-        raise InvalidStateError(f"snakes[{slot}].eliminatedCause is {cause_name!r}; known: {', '.join(CAUSE_NAMES[1:7])}")
+    if cause_name not in CAUSE_NAMES[:ABSENT]:
+        raise InvalidStateError(f"snakes[{slot}].eliminatedCause is {cause_name!r}; known: {', '.join(CAUSE_NAMES[1:ABSENT])}")
     cause = CAUSE_NAMES.index(cause_name)
     body = [(int(p["x"]), int(p["y"])) for p in snake["body"]]
     state.place_snake(0, slot, body, health=int(snake["health"]), cause=cause)
@@ -171,13 +171,13 @@ def place_hazards(state: State, layers: Mapping[tuple[int, int], int]) -> None:
         a.trail[0, slot] = memory
 
 
-def hazard_layers(state: State, board: int = 0) -> dict[tuple[int, int], int]:
-    """What `place_hazards` takes, of a board: layers by point, sorted by x then y, snail_mode's memory last."""
+def hazard_layers(state: State) -> dict[tuple[int, int], int]:
+    """What `place_hazards` takes, of a state's first board: layers by point, sorted by x then y, snail_mode's memory last."""
     a = state.arrays
     layers = Counter(
-        dict(sorted((state.point(cell), int(a.hazards[board, cell])) for cell in np.flatnonzero(a.hazards[board]).tolist()))
+        dict(sorted((state.point(cell), int(a.hazards[0, cell])) for cell in np.flatnonzero(a.hazards[0]).tolist()))
     )
-    for cell, times in a.trail[board]:
+    for cell, times in a.trail[0]:
         if times:
             x, y = state.point(cell)
             layers[x, y + state.height] += int(times)

@@ -7,26 +7,14 @@ that has left the board still has a number, and one step is one addition.
 from __future__ import annotations
 
 import copy
-import json
-import os
-import tempfile
-import zipfile
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from envs.battlesnake import rng
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules, Settings
-from envs.common.bounded import DAMAGED_ARRAYS, InPieces, parse_json
-from envs.common.errors import ConfigError, InvalidStateError, ProcsnakeError
-
-# What a damaged archive raises, and what its contents do when they are none of ours.
-_UNREADABLE = (*DAMAGED_ARRAYS, MemoryError, ProcsnakeError)
-
-_MAX_SAVED_BYTES, _MAX_ENTRIES = 1 << 28, 100
+from envs.common.errors import ConfigError, InvalidStateError
 
 MIN_SIDE, MAX_SIDE, MAX_SNAKES = 3, 25, 16
 FULL_HEALTH = 100
@@ -183,53 +171,6 @@ class State:
         fields = {k: v.copy() if k == "opposite" else v[boards] for k, v in self.arrays._asdict().items()}
         other.arrays, other.num_boards = Boards(**fields), len(boards)
         return other
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all boards to an `.npz` file (no pickle inside); the file appears whole or not at all."""
-        target = Path(path)
-        with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".part", delete=False) as part:
-            settings = json.dumps(asdict(self.settings))
-            stored: dict[str, Any] = {"size": [self.width, self.height], "settings": settings, **self.arrays._asdict()}
-            np.savez_compressed(part, **stored)
-        os.replace(part.name, target)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> State:
-        """Read what `save` wrote. Raises `InvalidStateError` if the file is missing, cut off, or not of this form."""
-        try:
-            with InPieces(path) as file, np.load(file, allow_pickle=False) as stored:
-                _check_archive(stored.zip)
-                width, height = (int(v) for v in stored["size"])
-                num_boards, num_snakes, max_length = stored["body"].shape
-                settings = Settings(**parse_json(str(stored["settings"])))
-                if stored["occupied"].shape != (num_boards, (width + 2) * (height + 2)):
-                    raise ValueError(f"occupied is {stored['occupied'].shape} for {num_boards} boards of {width}x{height}")
-                state = cls(
-                    num_boards,
-                    width=width,
-                    height=height,
-                    num_snakes=num_snakes,
-                    settings=settings,
-                    max_length=max_length,
-                )
-                for name, array in state.arrays._asdict().items():
-                    kept = stored[name]
-                    if (kept.shape, kept.dtype) != (array.shape, array.dtype):
-                        raise ValueError(f"{name} is {kept.dtype} {kept.shape}, expected {array.dtype} {array.shape}")
-                    array[...] = kept
-        except _UNREADABLE as error:
-            raise InvalidStateError(f"{path} is not a saved state ({error}). Write one with State.save(path)") from error
-        return state
-
-
-def _check_archive(archive: zipfile.ZipFile) -> None:
-    """Refuse what unpacks to more than any state that is worth a file, before it does."""
-    entries = archive.infolist()
-    size = sum(entry.file_size for entry in entries)
-    if size > _MAX_SAVED_BYTES or len(entries) > _MAX_ENTRIES:
-        raise ValueError(
-            f"it unpacks to {size} bytes in {len(entries)} arrays; {_MAX_SAVED_BYTES} in {_MAX_ENTRIES} are the most"
-        )
 
 
 def _check_range(name: str, value: int, low: int, high: int) -> None:

@@ -314,8 +314,8 @@ def _integer(parent: Mapping[str, Any], name: str, key: str, low: int, high: int
     return value
 
 
-def _text(parent: Mapping[str, Any], name: str, key: str, *, default: str | None = None) -> str:
-    value = parent.get(key, default)
+def _text(parent: Mapping[str, Any], name: str, key: str) -> str:
+    value = parent.get(key)
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         raise WebhookError(f"{name}.{key} is {reprlib.repr(value)[:40]}; expected a text of at most {MAX_TEXT} characters")
     return value

@@ -316,18 +316,3 @@ def draw_all(pictures: Iterable[str], delay: float | Callable[[], float]) -> Non
                 time.sleep(delay() if callable(delay) else delay)
     if not screen.live:
         print(picture)
-
-
-def replace_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that it appears whole or not at all. Text becomes UTF-8. Raises `OSError` if it can't be written."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(content.encode() if isinstance(content, str) else content)
-    os.replace(part, path)
-
-
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that it appears whole or not at all. Text becomes UTF-8. Raises `ConfigError` if it can't be written."""
-    try:
-        replace_whole(path, content)
-    except OSError as error:
-        raise ConfigError(f"{path} can't be written: {error.strerror or error}. Choose another place") from error

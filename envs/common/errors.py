@@ -17,6 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+_HOME = Path(__file__).parents[2]
+
 
 class ProcsnakeError(Exception):
     """The base class of all errors that a user can cause and mend."""
@@ -82,10 +84,12 @@ def pip_install(*requirements: str) -> str:
 def install_beside(extra: str) -> str:
     """Return the shell command that installs an extra into an environment of its own, for parts that ask for NumPy 1.
 
-    It gets the Python that runs here, or 3.12, the newest that NumPy 1 has wheels for.
+    It gets the Python that runs here, or 3.12, the newest that NumPy 1 has wheels for. From a clone it is the clone that is
+    installed, because `procsnake` alone is looked for on PyPI by an environment that doesn't have it.
     """
     place, minor = f".venv-{extra}", min(sys.version_info.minor, 12)
-    return f"python3.{minor} -m venv {place} && {place}/bin/pip install {shlex.quote(f'procsnake[train,{extra}]')}"
+    source = _HOME if (_HOME / "setup.py").is_file() else "procsnake"
+    return f"python3.{minor} -m venv {place} && {place}/bin/pip install {shlex.quote(f'{source}[train,{extra}]')}"
 
 
 def _extra_with(package: str) -> str | None:

@@ -5,7 +5,6 @@ A part has a name under which it was registered, the name of an entry point of a
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module, metadata
@@ -13,7 +12,6 @@ from typing import Any
 
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError
 
-_LOGGER = logging.getLogger(__name__)
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _imported: set[str] = set()
 

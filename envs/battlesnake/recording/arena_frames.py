@@ -29,7 +29,7 @@ def game_and_requests(page: Mapping[str, Any], width: int | None, height: int | 
     about = page.get("Game") or {}
     size = {"width": width or about.get("Width"), "height": height or about.get("Height")}
     if not all(size.values()):
-        raise ValueError("frames don't tell the board's size; pass width= and height=")
+        raise ValueError("frames don't tell the board's size; pass --width and --height, or in Python width= and height=")
     ruleset = about.get("Ruleset") or {"name": "standard"}
     game = {"id": about.get("ID", ""), "ruleset": ruleset, "map": about.get("Map", ""), "timeout": 500, "source": "arena"}
     frames = page["Frames"] if "Frames" in page else page["frames"]

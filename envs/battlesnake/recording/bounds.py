@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from envs.battlesnake.state import MAX_SIDE, MIN_SIDE
+from envs.battlesnake.state import ABSENT, CAUSE_NAMES, MAX_SIDE, MIN_SIDE
 
 MAX_KNOWN_SNAKES = 64
 _MAX_TURN, _MAX_BODY, _MAX_HEALTH = 1 << 30, 1 << 13, 1 << 15
@@ -44,6 +44,8 @@ def _snake(snake: Mapping[str, Any]) -> None:
     for name in ("eliminatedCause", "eliminatedBy"):
         if not isinstance(snake.get(name) or "", str):
             raise ValueError(f"{name} is {_short(snake[name])}; expected a text")
+    if snake.get("eliminatedCause") == CAUSE_NAMES[ABSENT]:
+        raise ValueError(f"eliminatedCause is {CAUSE_NAMES[ABSENT]!r}, of which no snake dies")
 
 
 def _points(name: str, points: Any) -> None:

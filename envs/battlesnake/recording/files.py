@@ -264,8 +264,10 @@ def _parse(lines: list[str], path: str) -> list[dict[str, Any]]:
 def _board(request: Mapping[str, Any], seen: dict[str, dict[str, Any]]) -> Board:
     """The board of a request with the dead among the living. `seen`: the latest of each snake so far, kept up here."""
     board = request["board"]
-    living = [{**_ALIVE, **snake} for snake in board["snakes"]]
-    fallen = request.get(EXTRAS, {}).get("eliminated", [])
+    living = [_without_gaps(snake) for snake in board["snakes"]]
+    fallen = [_without_gaps(snake) for snake in request.get(EXTRAS, {}).get("eliminated", [])]
+    if alive := [snake["id"] for snake in fallen if not snake["eliminatedCause"]]:
+        raise ValueError(f"{alive[0]!r} is among the eliminated snakes without an eliminatedCause")
     known = {snake["id"] for snake in [*living, *fallen]}
     for snake in seen.values():
         if snake["id"] not in known and not snake["eliminatedCause"]:
@@ -282,6 +284,11 @@ def _board(request: Mapping[str, Any], seen: dict[str, dict[str, Any]]) -> Board
         "hazards": board.get("hazards") or [],
         "snakes": list(seen.values()),
     }
+
+
+def _without_gaps(snake: Mapping[str, Any]) -> dict[str, Any]:
+    """A snake of a request in which a missing or null field about its end says what it says of the living."""
+    return {**_ALIVE, **{name: value for name, value in snake.items() if value is not None}}
 
 
 def decisions_in(request: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

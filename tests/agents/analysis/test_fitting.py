@@ -69,9 +69,11 @@ def test_of_a_test_from_a_book_each_openings_own_turns_are_left_out(tmp_path, mo
     monkeypatch.setattr(fitting, "EVERY", 1)
     sprt.play(sprt.with_book(1, 8), tmp_path / "sprt.db")
     match, games = read_games(tmp_path / "sprt.db")
+    assert {game.round for game in games} == {0, 1}
     for game in games:
         # Both snakes live through the opening.
         turns = sum((seat.died or game.turns) - (1, 8)[game.round] for seat in game.seats)
+        assert turns > 0
         assert len(positions_of((match, game, True), nodes=20)) == turns
 
 

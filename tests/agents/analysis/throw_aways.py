@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import agents
-from agents.analysis.parallel import processes, spread
+from agents.parallel import processes, spread
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.plain import board_from_state
 from envs.battlesnake.recording import EXTRAS, Recording

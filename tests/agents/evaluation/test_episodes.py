@@ -22,7 +22,7 @@ from agents.evaluation.episodes import (
     table,
     world_of,
 )
-from agents.evaluation.record import EpisodesRecord, read_episodes, read_record
+from agents.evaluation.record import WorldRecord, read_episodes, read_record
 from envs.api import BatchEnv
 from envs.common.errors import ConfigError
 from tests.agents.bundles import make_bundle
@@ -116,6 +116,7 @@ def test_random_play_takes_each_allowed_action_as_often():
 def test_snakes_and_names_of_agents_play_battlesnake(tmp_path):
     assert bundle_of_a_world("flood") is None
     assert bundle_of_a_world("no/such/run") is None
+    assert bundle_of_a_world("alphabeta?" + "&".join(f"weights.w{number}=1" for number in range(40))) is None
     assert bundle_of_a_world(str(make_bundle(tmp_path / "snake"))) is None
 
 
@@ -147,10 +148,10 @@ def test_actions_are_drawn_by_their_probability_among_those_that_the_mask_allows
 def test_what_was_measured_is_kept_for_the_report_until_the_policy_is_another(run):
     score = WorldScore(player="policy", world="steps", episodes=2, mean_return=2.5, interval=(2.0, 3.0), mean_length=2.5)
     policy = bundle_of_a_world(str(run)).card.files["policy.onnx"]
-    EpisodesRecord(policy=policy, scores=[score]).write(run)
+    WorldRecord(policy=policy, scores=[score]).write(run)
     found = read_episodes(run)
     assert found is not None
     assert found.scores[0].mean_return == 2.5
     assert read_record(run) is None
-    EpisodesRecord(policy="another", scores=[score]).write(run)
+    WorldRecord(policy="another", scores=[score]).write(run)
     assert read_episodes(run) is None

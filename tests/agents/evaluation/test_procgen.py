@@ -17,7 +17,7 @@ import envs
 import procsnake
 from agents import bundle, networks
 from agents.evaluation import procgen as procgen_evaluation
-from agents.evaluation.procgen import EpisodesScore, aggregates_by_split, chosen_levels, evaluate, score_matrix, table
+from agents.evaluation.procgen import ProcgenScore, aggregates_by_split, chosen_levels, evaluate, score_matrix, table
 from agents.evaluation.procgen_episodes import animation, pictures, play
 from envs.common.errors import ConfigError
 from envs.procgen.games import load_library
@@ -179,8 +179,8 @@ def test_several_runs_are_put_together_and_the_random_agent_plays_once(to_the_ri
     assert not aggregates_by_split(scores[:2])
 
 
-def _score(game: str, normalised: float | None, player: str = "policy") -> EpisodesScore:
-    return EpisodesScore(
+def _score(game: str, normalised: float | None, player: str = "policy") -> ProcgenScore:
+    return ProcgenScore(
         player=player, game=game, split="test", levels="test:200", episodes=1, mean_return=0.0, interval=(0.0, 0.0),
         normalised=normalised, mean_length=1.0,
     )  # fmt: skip

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 import procsnake
+from agents import bundle as bundles
+from agents import champions
 from agents.export import savedmodel
-from agents.export.savedmodel import Parity
+from agents.export.savedmodel import Parity, observations_of
 
 
 @pytest.mark.parametrize(("same", "holds"), [(18, True), (17, False)])
@@ -25,3 +28,19 @@ def test_json_has_the_parity_and_where_the_model_is(tmp_path, capsys, monkeypatc
         "largest_difference": 1e-5,
         "holds": holds,
     }
+
+
+def test_a_file_in_the_folders_place_is_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(savedmodel, "_tensorflow", lambda: None)
+    (tmp_path / "file").touch()
+    assert procsnake.main(["export", "savedmodel", "champion-duel", "--out", str(tmp_path / "file")]) == 2
+    assert "can't be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("dtype", "largest"), [("uint8", 255), ("int8", 127), ("int16", 1000), ("float32", 1000)])
+def test_noise_stands_for_a_world_that_is_not_known_here(dtype, largest):
+    champion = bundles.load(champions.path("champion-duel"))
+    card = replace(champion.card, environment={"name": "elsewhere"}, observation_shape=[4, 5], observation_dtype=dtype)
+    noise = observations_of(replace(champion, card=card), 50)
+    assert (noise.shape, noise.dtype.name) == ((50, 4, 5), dtype)
+    assert 0 <= noise.min() < noise.max() <= largest

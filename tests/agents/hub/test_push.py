@@ -14,7 +14,7 @@ from agents import bundle, champions
 from agents.bundle import BundleError
 from agents.evaluation import MatchupScore
 from agents.evaluation.episodes import WorldScore
-from agents.evaluation.record import STANDARD_BOARD, EpisodesRecord, EvaluationRecord
+from agents.evaluation.record import STANDARD_BOARD, EvaluationRecord, WorldRecord
 from agents.hub import HubError
 from agents.hub.push import push
 from agents.policy import Policy
@@ -132,7 +132,7 @@ def test_a_policy_of_another_world_has_its_mean_return(hub, owner, bundle_path, 
     figures = {"world": "procgen/coinrun", "episodes": 200, "mean_length": 70.0}
     scores = [WorldScore(player="policy", mean_return=7.25, interval=(6.5, 8.0), **figures)]
     policy = json.loads((bundle_path / "card.json").read_text())["files"]["policy.onnx"]
-    EpisodesRecord(policy=policy, scores=scores).write(run)
+    WorldRecord(policy=policy, scores=scores).write(run)
     there = push(str(run), "hf://ada/runner")
     (result,) = ModelCard(hub.models["ada/runner"].commits[there.address.revision]["README.md"].decode()).data.eval_results
     assert (result.metric_type, result.dataset_type) == ("mean_return", "procgen/coinrun")
@@ -144,7 +144,7 @@ def test_figures_of_another_policy_are_left_out(hub, owner, bundle_path, tmp_pat
     (tmp_path / "run" / "bundle").symlink_to(bundle_path)
     figures = {"world": "corridor", "episodes": 200, "mean_length": 70.0}
     scores = [WorldScore(player="policy", mean_return=7.25, interval=(6.5, 8.0), **figures)]
-    EpisodesRecord(policy="an older one's", scores=scores).write(tmp_path / "run")
+    WorldRecord(policy="an older one's", scores=scores).write(tmp_path / "run")
     there = push(str(tmp_path / "run"), "hf://ada/runner")
     assert b"model-index" not in hub.models["ada/runner"].commits[there.address.revision]["README.md"]
 

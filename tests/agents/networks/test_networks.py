@@ -68,3 +68,19 @@ def test_unknown_names_and_bad_options():
         networks.build("snake-cnn", (11, 11, 12), 3, channels=[8], strides=[1, 2])
     with pytest.raises(ConfigError, match="scales"):
         networks.build("mlp", (11, 11, 12), 3, scales=[1.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("mlp", {"hidden_sizes": [-1]}),
+        ("mlp", {"hidden_sizes": [8, 0]}),
+        ("snake-cnn", {"channels": [-1]}),
+        ("snake-cnn", {"strides": [0]}),
+        ("snake-cnn", {"hidden": 0}),
+    ],
+    ids=str,
+)
+def test_sizes_below_one_are_refused(name, options):
+    with pytest.raises(ConfigError, match=f"{next(iter(options))} .*must be at least 1 each"):
+        networks.build(name, (11, 11, 12), 3, **options)

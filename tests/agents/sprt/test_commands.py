@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from agents.sprt.settings import Sprt
+from agents.tournament.store import Store
 from procsnake import main
 
 SMALL = ["--width", "7", "--height", "7", "--max-turns", "100", "--elo1", "60", "--jobs", "1"]
@@ -71,3 +73,13 @@ def test_whom_the_effort_does_not_reach_is_said(capsys):
 def test_what_cannot_be_right_is_said_in_a_line(capsys, words, told):
     assert main(["sprt", *words]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_place_where_no_page_can_be_is_refused_before_the_games(folder, capsys):
+    (folder / "file").touch()
+    assert main(["sprt", "flood", "greedy", *SMALL, "--report", "file/sprt.html"]) == 2
+    told = capsys.readouterr().err
+    assert "file/sprt.html can't be written" in told
+    assert "Traceback" not in told
+    with Store(folder / "outputs" / "sprt.db", Sprt) as store:
+        assert store.games() == []

@@ -134,3 +134,11 @@ def test_the_command_tells_the_bracket_as_table_json_and_page(tmp_path, capsys):
     assert "semifinal" in Page((tmp_path / "t.html").read_text()).text
     assert procsnake.main([*words, "--rounds", "2"]) == 2
     assert "as many rounds as it takes" in capsys.readouterr().err
+
+
+def test_a_place_where_no_report_can_be_is_refused_before_the_games(tmp_path, capsys):
+    path = tmp_path / "t.db"
+    assert procsnake.main(["tournament", "random", "greedy", "--store", str(path), "--report", str(tmp_path)]) == 2
+    assert "can't be written: it is a folder" in capsys.readouterr().err
+    with Store(path, Tournament) as store:
+        assert store.games() == []

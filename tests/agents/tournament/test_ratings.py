@@ -101,10 +101,19 @@ def test_bradley_terry_of_two_is_the_log_of_the_odds():
 
 
 def test_a_draw_is_half_a_win_each():
-    halves = bradley_terry([won(0, 1), won(1, 0), won(0, 1), won(0, 2), won(2, 0)], 3)
-    draws = bradley_terry([drawn(0, 1), won(0, 1), drawn(0, 2)], 3)
+    draws = bradley_terry([drawn(0, 1)] * 2 + [won(0, 1)] * 2, 2)
+    halves = bradley_terry([won(0, 1)] * 3 + [won(1, 0)], 2)
+    assert draws.elo == pytest.approx(halves.elo)
+    assert draws.elo[0] - draws.elo[1] == pytest.approx(ELO * math.log(3), rel=0.05)
     assert bradley_terry([drawn(0, 1)] * 9, 2).elo == pytest.approx([0, 0])
-    assert np.argsort(halves.elo).tolist() == np.argsort(draws.elo).tolist()
+
+
+def test_a_draw_within_a_game_of_four_is_half_a_win_each():
+    """The first wins, the next two share a place, the last loses; then the same once with each order of the two."""
+    draws = bradley_terry([game((0, 1), (1, 2), (2, 2), (3, 4))] * 2 + [won(1, 2)], 4)
+    orders = [game((0, 1), (1, 2), (2, 3), (3, 4)), game((0, 1), (1, 3), (2, 2), (3, 4))]
+    halves = bradley_terry([*orders, won(1, 2)], 4)
+    assert draws.elo == pytest.approx(halves.elo)
 
 
 def plant(strengths, rng, num_games, seats):

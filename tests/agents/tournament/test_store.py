@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from agents.tournament import store as stores
@@ -14,6 +16,7 @@ from agents.tournament.play import play_tournament
 from agents.tournament.settings import Tournament
 from agents.tournament.store import Store, StoreError
 from envs.common.migrations import NewerDatabaseError
+from tests.agents.tournament.made import game
 
 OLD = Path(__file__).parents[2] / "data" / "tournament-9be3ed9.db.gz"
 
@@ -66,3 +69,32 @@ def test_a_game_that_another_process_has_played_meanwhile_is_refused_in_a_line(o
         with pytest.raises(StoreError, match=r"holds game 0 of round 0 already: another procsnake .* --store"):
             store.add(game)
         assert len(store.games()) == 2
+
+
+def test_a_full_disk_is_told_and_the_games_before_are_kept(old):
+    with Store(old, Tournament) as store:
+        games = store.games()
+        (pages,) = store._database.execute("PRAGMA page_count").fetchone()
+        store._database.execute(f"PRAGMA max_page_count = {pages}")
+        moves = np.random.default_rng(0).integers(4, size=(20_000, 2), dtype=np.int8)
+        with pytest.raises(StoreError, match=r"tournament.db can't be written: database or disk is full"):
+            store.add(replace(games[0], number=7, turns=len(moves), moves=moves))
+        assert len(store.games()) == len(games)
+
+
+def test_a_lock_that_is_not_given_back_is_told(old):
+    with Store(old, Tournament) as store, closing(sqlite3.connect(old)) as other:
+        tournament, (game, _) = store.load(), store.games()
+        store._database.execute("PRAGMA busy_timeout = 1")
+        other.execute("BEGIN IMMEDIATE")
+        for write in (lambda: store.begin(tournament), lambda: store.add(replace(game, number=7))):
+            with pytest.raises(StoreError, match=r"can't be written: database is locked"):
+                write()
+
+
+@pytest.mark.parametrize(
+    ("places", "shares"), [((1, 2), (1, 0)), ((1, 1), (1 / 2, 1 / 2)), ((1, 3, 1, 1), (1 / 3, 0, 1 / 3, 1 / 3))]
+)
+def test_the_first_place_is_shared_by_those_who_have_it(places, shares):
+    played = game(*enumerate(places))
+    assert [float(played.share(slot)) for slot in range(len(places))] == pytest.approx(shares)

@@ -43,6 +43,7 @@ DAMAGE = [
     "UPDATE seat SET player = 7",
     "UPDATE seat SET player = 'x'",
     "UPDATE seat SET place = -1",
+    "UPDATE seat SET place = 2",
     "UPDATE seat SET latency_ms = 'x'",
     "UPDATE game SET turns = 7000",
     "UPDATE game SET moves = x'00'",
@@ -61,6 +62,17 @@ def test_a_damaged_file_is_one_line(played, capsys, damage):
     for more in ((), ("--replay", "0/0")):
         assert main(["tournament", "--store", str(played), *more]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("tables", ["CREATE TABLE notes (text)", "CREATE TABLE game (title); PRAGMA user_version = 2"])
+def test_a_database_of_something_else_stays_as_it_was(tmp_path, tables):
+    path = tmp_path / "notes.db"
+    change(path, tables)
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"is no tournament's file: it holds '(notes|game)'"):
+        Store(path, Tournament)
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["notes.db"]
 
 
 def test_a_file_whose_pages_are_damaged_is_one_line(played, capsys):

@@ -1,12 +1,16 @@
-"""Small tunings: short games on small boards."""
+"""Small tunings: short games on small boards. And the search's own evaluation of a position."""
 
 from __future__ import annotations
 
+from agents.search.evaluation import Weights, judge
+from agents.search.make_unmake import search_rules
+from agents.search.territory import Territory, survey
 from agents.tournament.settings import Player
 from agents.tournament.store import Store
 from agents.tuning.parameters import choose, parameters_of
 from agents.tuning.play import play_tuning
 from agents.tuning.settings import Tuning
+from envs.battlesnake.state import State
 
 START = "alphabeta?weights.length=60"
 SMALL = {"nodes": 40, "width": 7, "height": 7, "max_turns": 120}
@@ -21,3 +25,10 @@ def small(*asked: str, player: str = START, **options) -> Tuning:
 def play(tuning, path, **options):
     with Store(path, Tuning) as store:
         return play_tuning(tuning, store, **options)
+
+
+def evaluate(state: State, me: int, territory: Territory, weights: Weights) -> int:
+    """Return the search's evaluation of board 0 for the living snake `me`."""
+    s, r = state.arrays, search_rules(state.rules)
+    survey(s, r, territory)
+    return int(judge(s, r, territory, weights, me))

@@ -7,7 +7,7 @@ import pytest
 import agents
 from agents.search.evaluation import CROWD, Weights
 from agents.search.ranges import ranges_of
-from agents.tuning.parameters import SEARCHES, choose, flat, nested, parameters_of, search_of, with_values
+from agents.tuning.parameters import SEARCH_CLASSES, choose, flat, nested, parameters_of, search_of, with_values
 from envs.common.errors import ConfigError, UnknownNameError
 
 EFFORT = {"policy", "nodes", "simulations", "cpu_ms", "margin_ms", "threads", "weights", "crowd_weights"}
@@ -15,10 +15,10 @@ EFFORT = {"policy", "nodes", "simulations", "cpu_ms", "margin_ms", "threads", "w
 CHOICES = {"root", "sample", "seed", "evaluation"}
 
 
-@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("search", SEARCH_CLASSES)
 def test_every_option_that_is_a_number_is_a_parameter_with_its_default(search):
     known = parameters_of(search)
-    options = inspect.signature(SEARCHES[search]).parameters
+    options = inspect.signature(SEARCH_CLASSES[search]).parameters
     numbers = set(options) - EFFORT - CHOICES
     groups = {"weights": Weights(), "crowd_weights": CROWD} if search == "alphabeta" else {"weights": Weights()}
     assert set(known) == numbers | {f"{group}.{name}" for group in groups for name in Weights._fields}
@@ -31,7 +31,7 @@ def test_every_option_that_is_a_number_is_a_parameter_with_its_default(search):
             assert known[f"{group}.{name}"].is_integer
 
 
-@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("search", SEARCH_CLASSES)
 def test_agents_take_both_ends_of_every_range(search):
     for name, one in parameters_of(search).items():
         for value in (one.low, one.high):

@@ -11,7 +11,7 @@ from agents.search.evaluation import SCALE, Weights
 from agents.search.make_unmake import search_rules
 from agents.search.territory import new_territory, survey
 from agents.tournament.store import Store, StoreError
-from agents.tuning.positions import LINEAR, UNIT, collect, evaluate, features_of, is_quiet, read_games
+from agents.tuning.positions import LINEAR, UNIT, collect, features_of, is_quiet, read_games
 from agents.tuning.regression import regress
 from agents.tuning.settings import Tuning
 from envs.battlesnake.games import play_turn, start_games
@@ -20,7 +20,7 @@ from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, State, head_cell
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.agents.sprt import made as sprt
-from tests.agents.tuning.made import START, play, small
+from tests.agents.tuning.made import START, evaluate, play, small
 
 GAMES = [
     (2, Settings()),

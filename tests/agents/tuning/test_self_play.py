@@ -11,12 +11,14 @@ import subprocess
 import sys
 import time
 import zipfile
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from agents.search.features import OWN, SHARED
+from agents.tuning import self_play
 from agents.tuning.self_play import GAMES_PER_BLOCK, SETTINGS, SelfPlay, collect, play_block, read_games, read_turns
 from envs.common.errors import ConfigError
 
@@ -95,6 +97,26 @@ def test_an_interrupted_collection_goes_on_and_comes_to_the_same(tmp_path):
     assert read_turns(tmp_path, 3 * GAMES_PER_BLOCK).tolist() == turns.tolist()
     assert read_turns(tmp_path, 2 * GAMES_PER_BLOCK, after=1).tolist() == turns[GAMES_PER_BLOCK : 2 * GAMES_PER_BLOCK].tolist()
     assert sorted(path.name for path in tmp_path.iterdir()) == [*(f"block-00000{n}.npz" for n in range(3)), SETTINGS]
+
+
+def test_blocks_are_played_by_processes_that_end_with_this_one(tmp_path, monkeypatch):
+    """What `processes` lends is killed with its parent, which tests/agents/test_parallel.py tries."""
+    lent = []
+
+    @contextmanager
+    def lend(jobs):
+        lent.append(jobs)
+        yield None
+
+    monkeypatch.setattr(self_play, "processes", lend)
+    self_play.play_games(SMALL, tmp_path, 1, jobs=2)
+    assert lent == [2]
+
+
+def test_a_file_in_the_folders_place_is_refused(tmp_path):
+    (tmp_path / "games.db").touch()
+    with pytest.raises(ConfigError, match=r"games.db.* can't be written"):
+        self_play.play_games(SMALL, tmp_path / "games.db", 1)
 
 
 def test_a_folder_of_other_games_is_refused(tmp_path):

@@ -196,9 +196,21 @@ def test_bad_actions_are_refused(action):
         env.step(action)
 
 
-def test_step_before_reset_and_after_the_end_is_refused():
+@pytest.mark.parametrize(("options", "ending"), [({}, (True, False)), ({"max_turns": 2}, (False, True))])
+def test_step_before_reset_and_after_the_end_is_refused(options, ending):
+    """Straight on, the snake dies at a wall, unless the game is cut off first."""
+    env = BattlesnakeEnv(**options)
     with pytest.raises(InvalidActionError, match="reset"):
-        BattlesnakeEnv().step(0)
+        env.step(1)
+    env.reset(seed=0)
+    ended = (False, False)
+    while not any(ended):
+        ended = env.step(1)[2:4]
+    assert ended == ending
+    with pytest.raises(InvalidActionError, match="reset"):
+        env.step(1)
+    env.reset()
+    env.step(1)
 
 
 def test_registering_imports_no_kernels():

@@ -90,6 +90,18 @@ def test_rendering():
     assert env.render().shape == (8 * 32, 8 * 32, 3)
 
 
+@pytest.mark.parametrize(("options", "flags"), [({}, 2), ({"max_turns": 2}, 3)], ids=["terminated", "truncated"])
+def test_a_step_after_the_end_is_refused_until_the_next_reset(options, flags):
+    env = parallel_env(**SMALL, **options)
+    *_, (_, _, outcome) = _play(env, 3, np.random.default_rng(1))
+    assert env.agents == []
+    assert all(outcome[flags].values())
+    with pytest.raises(InvalidActionError, match="reset"):
+        env.step({})
+    env.reset()
+    env.step(dict.fromkeys(env.agents, 1))
+
+
 @pytest.mark.parametrize("actions", [{}, {"snake_0": 0, "snake_1": 0, "snake_2": 9}])
 def test_bad_actions_are_refused(actions):
     env = parallel_env(**SMALL)

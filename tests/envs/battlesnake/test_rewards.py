@@ -22,6 +22,32 @@ def test_options_name_events_and_presets():
         Rewards.from_options({"won": "much"})
 
 
+def drawn(bodies, *, food=()):
+    """Two games, of which the second is drawn by hand, and a list that gets the events of its snakes turn by turn."""
+    seen = []
+
+    def keep(events):
+        seen.append([{n: int(k) for n, k in zip(EVENTS, row, strict=True) if k} for row in events[len(bodies) :]])
+        return np.zeros(len(events), np.float32)
+
+    env = BattlesnakeVectorEnv(
+        num_games=2, width=7, height=7, num_snakes=len(bodies), observation=EgocentricPlanes(view="board"), rewards=keep
+    )
+    env.restart(0)
+    env.state.clear(1)
+    for slot, body in enumerate(bodies):
+        env.state.place_snake(1, slot, body)
+    for x, y in food:
+        env.state.arrays.food[1, env.state.cell(x, y)] += 1
+        env.state.arrays.num_food[1] += 1
+    return env, seen
+
+
+def move(env, names):
+    """Move the drawn snakes; those of the other game go up."""
+    env.advance(np.array([0] * len(names) + [("up", "down", "left", "right").index(name) for name in names]))
+
+
 @pytest.mark.parametrize(
     ("moves", "paid"),
     [
@@ -34,23 +60,68 @@ def test_options_name_events_and_presets():
 )
 def test_a_turn_is_paid_by_what_happened_in_it(moves, paid):
     """A lone snake heading up, one cell below the edge, with food on its left."""
-    seen = []
+    env, seen = drawn([[(3, 5), (3, 4), (3, 3)]], food=[(2, 5)])
+    for name in moves:
+        move(env, [name])
+    assert seen[-1] == [paid]
 
-    def keep(events):
-        seen.append(events[0].copy())
-        return np.zeros(len(events), np.float32)
 
-    env = BattlesnakeVectorEnv(
-        num_games=1, width=7, height=7, num_snakes=1, observation=EgocentricPlanes(view="board"), rewards=keep
-    )
-    env.restart(0)
-    env.state.clear(0)
-    env.state.place_snake(0, 0, [(3, 5), (3, 4), (3, 3)])
-    env.state.arrays.food[0, env.state.cell(2, 5)] += 1
-    env.state.arrays.num_food[0] += 1
-    for move in moves:
-        env.advance(np.array([("up", "down", "left", "right").index(move)]))
-    assert {name: int(count) for name, count in zip(EVENTS, seen[-1], strict=True) if count} == paid
+LIVES, IS_EATEN, HITS_A_BODY = {"another_turn": 1}, {"died": 1, "was_eaten": 1}, {"died": 1, "hit_other_snake": 1}
+THREE_RIGHT, FOUR_RIGHT, FOUR_LEFT = (
+    [(2, 3), (1, 3), (0, 3)],
+    [(2, 3), (1, 3), (0, 3), (0, 2)],
+    [(4, 3), (5, 3), (6, 3), (6, 2)],
+)
+FIVE_UP = [(3, 2), (3, 1), (3, 0), (2, 0), (1, 0)]
+BYSTANDER = [(0, 5), (0, 6), (1, 6)]
+ACROSS = [(3, 4), (3, 3), (3, 2), (3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("bodies", "moves", "paid"),
+    [
+        pytest.param(
+            [THREE_RIGHT, BYSTANDER, FOUR_LEFT],
+            ["right", "right", "left"],
+            [IS_EATEN, LIVES, {**LIVES, "ate_another_snake": 1}],
+            id="the longer head eats the shorter",
+        ),
+        pytest.param(
+            [FIVE_UP, FOUR_RIGHT, FOUR_LEFT],
+            ["up", "right", "left"],
+            [{**LIVES, "won": 1, "ate_another_snake": 2}, IS_EATEN, IS_EATEN],
+            id="the longest head eats two",
+        ),
+        pytest.param(
+            [BYSTANDER, FOUR_RIGHT, FOUR_LEFT],
+            ["right", "right", "left"],
+            [{**LIVES, "won": 1}, IS_EATEN, IS_EATEN],
+            id="equal heads both die and nobody ate",
+        ),
+        pytest.param(
+            [FIVE_UP[:3], FOUR_RIGHT, FOUR_LEFT],
+            ["up", "right", "left"],
+            [IS_EATEN, IS_EATEN, IS_EATEN],
+            id="the longer heads are equal and none lives to have eaten the shorter",
+        ),
+        pytest.param(
+            [THREE_RIGHT, BYSTANDER, ACROSS],
+            ["right", "right", "up"],
+            [HITS_A_BODY, LIVES, {**LIVES, "other_snake_hit_body": 1}],
+            id="a head meets the body of one who lives",
+        ),
+        pytest.param(
+            [THREE_RIGHT, [(0, 5), (1, 5), (2, 5), (3, 5), (4, 5)], ACROSS],
+            ["right", "up", "up"],
+            [HITS_A_BODY, {**LIVES, "won": 1, "other_snake_hit_body": 1}, {**HITS_A_BODY, "other_snake_hit_body": 1}],
+            id="a head meets the body of one who dies in the same turn",
+        ),
+    ],
+)
+def test_a_meeting_is_paid_to_the_snakes_that_had_a_part_in_it(bodies, moves, paid):
+    env, seen = drawn(bodies)
+    move(env, moves)
+    assert seen[-1] == paid
 
 
 def test_shaping_adds_up_to_minus_the_first_potential():

@@ -8,6 +8,7 @@ import pytest
 
 from envs.battlesnake import ruleset_step
 from envs.battlesnake.settings import RULESETS
+from tests.envs.battlesnake.test_maps import check_royale, points
 from tests.envs.battlesnake.traces import games, start_boards, transitions
 
 RECORDED = {
@@ -25,7 +26,7 @@ def _multiset(points):
 
 
 def _difference(expected, board, ruleset):
-    """Names of what differs. Royale's walls are drawn at random, so its hazards are judged in their own test."""
+    """Names of what differs. Royale's walls are drawn at random, so `check_royale` judges its hazards."""
     wrong = [key for key in ("food", "hazards") if _multiset(expected[key]) != _multiset(board[key])]
     if ruleset == "royale" and "hazards" in wrong:
         wrong.remove("hazards")
@@ -47,6 +48,10 @@ def test_agrees_with_every_recorded_transition(ruleset):
             wrong = _difference(t.stepped, board, ruleset) + ["over"] * (over != t.over)
             if wrong:
                 differences.append((game["id"], t.turn, wrong))
+            if ruleset == "royale" and not t.over:
+                moves = (t.turn + 1) // game["settings"]["shrinkEveryNTurns"]
+                for stepped in (t.stepped, board):
+                    check_royale(board["width"], board["height"], moves, points(stepped["hazards"]))
             compared += 1
     assert differences == []
     assert compared == RECORDED[ruleset]

@@ -1,4 +1,4 @@
-"""State: what is saved, copied and selected comes back whole, and what is no state is refused."""
+"""State: what is copied and selected comes back whole, and what is no state is refused."""
 
 from __future__ import annotations
 
@@ -7,20 +7,10 @@ import re
 import numpy as np
 import pytest
 
-from envs.battlesnake import Settings, State
+from envs.battlesnake import State
 from envs.battlesnake.games import play_turn, start_games
 from envs.common.errors import ConfigError, InvalidStateError
 from tests.envs.battlesnake.positions import random_games
-
-SETTINGS = Settings(
-    ruleset="royale",
-    map="hz_rings",
-    food_spawn_chance=40,
-    minimum_food=3,
-    hazard_damage=-7,
-    shrink_every_n_turns=4,
-    solo=True,
-)
 
 
 def played(turns=20, num_boards=5, **options):
@@ -49,85 +39,6 @@ def go_on(state, turns=15):
         play_turn(state, np.full((state.num_boards, state.num_snakes), turn % 4, np.int8), running)
         start_games(state, np.flatnonzero(~running))
     return state
-
-
-def test_a_saved_state_comes_back_whole(tmp_path):
-    state = played(food_spawn_chance=50)
-    state.save(tmp_path / "games.npz")
-    loaded = State.load(tmp_path / "games.npz")
-    assert_same(loaded, state)
-    assert_same(go_on(loaded), go_on(state))
-    assert [path.name for path in tmp_path.iterdir()] == ["games.npz"]
-
-
-def test_all_settings_are_saved(tmp_path):
-    assert all(value != getattr(Settings(), name) for name, value in vars(SETTINGS).items())
-    State(1, width=11, height=11, settings=SETTINGS).save(tmp_path / "s.npz")
-    assert State.load(tmp_path / "s.npz").settings == SETTINGS
-
-
-def test_long_bodies_are_saved(tmp_path):
-    state = State(1, width=3, height=3, num_snakes=1, max_length=40)
-    state.place_snake(0, 0, [(0, 0)] * 40)
-    state.save(tmp_path / "s.npz")
-    assert State.load(tmp_path / "s.npz").body(0, 0) == [(0, 0)] * 40
-
-
-def test_a_file_that_was_cut_off_is_refused(tmp_path):
-    path = tmp_path / "games.npz"
-    played().save(path)
-    whole = path.read_bytes()
-    for size in (0, 1, 100, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:size])
-        with pytest.raises(InvalidStateError, match="is not a saved state"):
-            State.load(path)
-
-
-@pytest.mark.parametrize("place", range(5, 90, 12))
-def test_a_file_with_damaged_contents_is_refused(tmp_path, place):
-    path = tmp_path / "games.npz"
-    played().save(path)
-    whole = bytearray(path.read_bytes())
-    start = len(whole) * place // 100
-    whole[start : start + 60] = bytes(60)
-    path.write_bytes(whole)
-    with pytest.raises(InvalidStateError, match="is not a saved state"):
-        State.load(path)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"head": np.zeros((5, 3), np.float32)},
-        {"turn": np.zeros((), np.int32)},
-        {"size": np.array([9, 26])},
-        {"settings": np.array('{"ruleset": "checkers"}')},
-        {"settings": np.array("[]")},
-    ],
-    ids=str,
-)
-def test_a_file_that_holds_what_no_state_can_is_refused(tmp_path, change):
-    path = tmp_path / "games.npz"
-    played().save(path)
-    with np.load(path) as stored:
-        contents = dict(stored)
-    np.savez(path, **contents | change)
-    with pytest.raises(InvalidStateError, match="is not a saved state"):
-        State.load(path)
-
-
-@pytest.mark.parametrize("make", ["missing", "text", "array", "other archive"])
-def test_other_files_are_refused(tmp_path, make):
-    path = tmp_path / "file.npz"
-    if make == "text":
-        path.write_text("not a state")
-    elif make == "array":
-        with path.open("wb") as file:
-            np.save(file, np.zeros(3))
-    elif make == "other archive":
-        np.savez(path, weights=np.zeros(3))
-    with pytest.raises(InvalidStateError, match=re.escape(str(path))):
-        State.load(path)
 
 
 def test_a_copy_is_equal_and_independent():

@@ -7,7 +7,45 @@ import pytest
 
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.procgen.games import GAMES
-from envs.procgen.scores import EASY, HARD, LARS_8M_ALL, PPO, normalised
+from envs.procgen.scores import EASY, HARD, LARS_8M_ALL, PPO, PRIVATE, normalised
+
+# Game, then blind and highest return in easy mode, then in hard mode: Cobbe et al. 2020, appendix C.
+PUBLISHED = """
+bigfish    1    40    0    40
+bossfight  0.5  13    0.5  13
+caveflyer  3.5  12    2    13.4
+chaser     0.5  13    0.5  14.2
+climber    2    12.6  1    12.6
+coinrun    5    10    5    10
+dodgeball  1.5  19    1.5  19
+fruitbot   -1.5 32.4  -0.5 27.2
+heist      3.5  10    2    10
+jumper     1    10    1    10
+leaper     1.5  10    1.5  10
+maze       5    10    4    10
+miner      1.5  13    1.5  20
+ninja      3.5  10    2    10
+plunder    4.5  30    3    30
+starpilot  2.5  64    1.5  35
+"""
+PUBLISHED_PRIVATE = """
+caterpillar 8.25 24
+gemjourney  1.1  16
+hovercraft  0.2  18
+safezone    0.2  10
+"""
+
+
+def rows(table: str, column: int) -> dict[str, tuple[float, ...]]:
+    """The table's games, each with the two numbers that begin at a column."""
+    lines = [line.split() for line in table.strip().splitlines()]
+    return {line[0]: tuple(map(float, line[column : column + 2])) for line in lines}
+
+
+def test_the_constants_are_those_that_were_published() -> None:
+    assert rows(PUBLISHED, 1) == EASY
+    assert rows(PUBLISHED, 3) == HARD
+    assert rows(PUBLISHED_PRIVATE, 1) == PRIVATE
 
 
 def test_every_game_has_its_constants() -> None:

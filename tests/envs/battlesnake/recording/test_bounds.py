@@ -1,20 +1,16 @@
-"""Recordings and saved states by strangers: one line each, and no memory by their word."""
+"""Recordings by strangers: one line each, and no memory by their word."""
 
 from __future__ import annotations
 
 import copy
-import io
 import json
 import tracemalloc
-import zipfile
 
-import numpy as np
 import pytest
 
 from agents.workbench.arrangement import read_position
 from envs.battlesnake.recording import Recording, RecordingError
-from envs.battlesnake.state import State
-from envs.common.errors import InvalidStateError, ProcsnakeError
+from envs.common.errors import ProcsnakeError
 from procsnake import main
 
 REQUEST = {
@@ -61,6 +57,9 @@ BROKEN = [
     changed("board", "snakes", 0, "eliminatedOnTurn", "soon"),
     changed("board", "snakes", ["a"]),
     changed("procsnake", {"eliminated": [{"id": "b"}]}),
+    changed("procsnake", {"eliminated": [{**REQUEST["board"]["snakes"][0], "id": "b"}]}),
+    changed("procsnake", {"eliminated": [{**REQUEST["board"]["snakes"][0], "id": "b", "eliminatedCause": None}]}),
+    changed("procsnake", {"eliminated": [{**REQUEST["board"]["snakes"][0], "id": "b", "eliminatedCause": "absent"}]}),
     changed("procsnake", 7),
     changed("board", None),
 ]
@@ -94,6 +93,14 @@ def test_a_board_with_null_for_food_has_none(tmp_path, capsys):
     path = written(tmp_path / "game.jsonl", changed("board", "food", None))
     assert main(["replay", "show", str(path)]) == 0
     assert Recording.read(path).board(3)["food"] == []
+
+
+@pytest.mark.parametrize("gone", [{}, {"eliminatedOnTurn": None, "eliminatedBy": None, "customizations": None}], ids=str)
+def test_what_is_not_told_of_a_dead_snake_does_not_stop_a_reader(tmp_path, gone):
+    dead = {**REQUEST["board"]["snakes"][0], "id": "b", "name": "b", "eliminatedCause": "wall-collision", **gone}
+    recording = Recording.read(written(tmp_path / "game.jsonl", changed("procsnake", {"eliminated": [dead]})))
+    assert recording.state(3).num_snakes == 2
+    assert recording.board(3)["snakes"][1]["eliminatedOnTurn"] == 0
 
 
 def test_a_cause_of_death_is_printed_without_control_characters(tmp_path, capsys):
@@ -152,47 +159,3 @@ def test_frames_that_no_arena_has_are_one_line(tmp_path, page):
     path.write_text(json.dumps(page))
     with pytest.raises(RecordingError):
         Recording.read(path)
-
-
-def saved(path, **arrays):
-    """A saved state with other arrays than its own."""
-    State(2, width=7, height=7, num_snakes=2).save(path)
-    with zipfile.ZipFile(path) as archive:
-        contents = {info.filename: archive.read(info) for info in archive.infolist()}
-    for name, array in arrays.items():
-        packed = io.BytesIO()
-        np.save(packed, array)
-        contents[f"{name}.npy"] = packed.getvalue()
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in contents.items():
-            archive.writestr(name, content)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("arrays", "what"),
-    [
-        ({}, None),
-        ({"hazards": np.zeros(300 << 20, np.uint8)}, "unpacks to 3145"),
-        ({"body": np.zeros((1_000_000, 1, 0), np.int16)}, "1000000 boards"),
-        ({"size": np.array([25_000, 25_000])}, "25000x25000"),
-        ({"settings": np.array("[" * 100_000)}, "deep"),
-    ],
-)
-def test_a_saved_state_that_unpacks_to_more_than_it_says_is_refused(tmp_path, arrays, what):
-    path = saved(tmp_path / "state.npz", **arrays)
-    if what is None:
-        assert State.load(path).num_boards == 2
-        return
-    with pytest.raises(InvalidStateError, match=what):
-        State.load(path)
-
-
-@pytest.mark.parametrize(("place", "bits", "what"), [(6, 0xFF, "zip file version"), (8, 1, "encrypted")])
-def test_a_saved_state_that_zipfile_knows_no_way_to_unpack_is_refused(tmp_path, place, bits, what):
-    path = saved(tmp_path / "state.npz")
-    content = bytearray(path.read_bytes())
-    content[content.index(b"PK\1\2") + place] ^= bits
-    path.write_bytes(content)
-    with pytest.raises(InvalidStateError, match=what):
-        State.load(path)

@@ -12,6 +12,7 @@ from envs.battlesnake.plain import ruleset_step
 from envs.battlesnake.recording import EXTRAS, UNKNOWN_CAUSE, Recorder, Recording, RecordingError, to_test
 from envs.battlesnake.settings import Settings
 from envs.common.errors import ConfigError
+from procsnake import main
 from tests.envs.battlesnake.traces import DATA, games, transitions
 
 OFFICIAL = DATA / "cli-output-example.jsonl"
@@ -159,8 +160,10 @@ def test_imports_arena_frames(trace, tmp_path):
     for expected, board in zip(boards, recording.boards(), strict=True):
         assert [{k: s[k] for k in keys} for s in board["snakes"]] == [{k: s[k] for k in keys} for s in expected["snakes"]]
         assert board["food"] == expected["food"]
-    with pytest.raises(RecordingError, match="width="):
+    with pytest.raises(RecordingError, match="pass --width and --height"):
         Recording.read(path)
+    size = ["--width", str(boards[0]["width"]), "--height", str(boards[0]["height"])]
+    assert main(["replay", "show", str(path), "--turn", "0", *size]) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The processes that share the work of an analysis."""
+"""The processes that share work."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import suppress
 
 import pytest
 
-from agents.analysis.parallel import processes, spread
+from agents.parallel import processes, spread
 
 LENDS = """
 import os, time
-from agents.analysis.parallel import processes
+from agents.parallel import processes
 
 if __name__ == "__main__":
     with processes(2) as pool:

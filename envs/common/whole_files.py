@@ -1,0 +1,75 @@
+"""Writes files and folders so that they appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from envs.common.errors import ConfigError
+
+
+def make_folder_of(path: Path) -> None:
+    """Make the folder of a file that will be written, which may take hours of play.
+
+    Raises `ConfigError` if no file can be written there.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    if path.is_dir():
+        raise ConfigError(f"{path} can't be written: it is a folder. Choose another place")
+
+
+def replace_whole(path: Path, content: str | bytes) -> None:
+    """Write a file so that it appears whole or not at all. Text becomes UTF-8. Raises `OSError` if it can't be written."""
+    # Two processes may write the same file, so each has a part of its own.
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file so that it appears whole or not at all. Text becomes UTF-8. Raises `ConfigError` if it can't be written."""
+    try:
+        replace_whole(path, content)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"{path} can't be written: {error.strerror or error}. Choose another place")
+
+
+def write_folder(target: Path, contents: Mapping[str, bytes]) -> None:
+    """Write the files, by name, as the folder `target`, in place of one that is there. Raises `OSError`.
+
+    They are written beside the target, and swapped by renaming. If the second rename fails the old folder comes back.
+    """
+    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
+    old = fresh.with_suffix(".old")
+    try:
+        for name, content in contents.items():
+            (fresh / name).write_bytes(content)
+        fresh.chmod(0o755)
+        if target.exists():
+            os.replace(target, old)
+        os.replace(fresh, target)
+    except BaseException:
+        if old.exists() and not target.exists():
+            os.replace(old, target)
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
