@@ -302,7 +302,7 @@ def _trained_run(options: argparse.Namespace) -> Path | None:
     if not runs and installed and experiment.env.name == "battlesnake":
         _headline("0  a first game, of champions that come with procsnake, while what training needs is compiled")
         _play_meanwhile(_compiling_for_training(), options.delay)
-    _headline("1  train: PPO, self-play")
+    _headline(f"1  train: {experiment.name}, by {experiment.algorithm}")
     finished = [run for run in runs if (run / "bundle" / "card.json").is_file()]
     if finished:
         print(f"using the run that is there: {finished[-1]} (remove it to train anew)")

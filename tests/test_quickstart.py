@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from argparse import Namespace
 
 import pytest
 
@@ -11,6 +12,7 @@ import procsnake
 import train.commands
 from serve import watching
 from train.config import Experiment
+from train.runs.folder import RunFolder
 
 WORKING = "import time; time.sleep(600)"
 
@@ -96,3 +98,12 @@ def test_a_long_game_is_shown_without_pauses_in_the_end(monkeypatch):
     clock[0] = procsnake.SHOWN_S
     assert pause() == 0.0
     assert procsnake._hurrying(0.5)() == 0.5
+
+
+def test_the_headline_names_what_is_trained(tmp_path, capsys):
+    run = RunFolder.create(tmp_path, Experiment.load("battlesnake-dqn"), {}).path
+    (run / "bundle").mkdir()
+    (run / "bundle" / "card.json").touch()
+    options = Namespace(experiment="battlesnake-dqn", runs=str(tmp_path), minutes=None, delay=None)
+    assert procsnake._trained_run(options) == run
+    assert "train: battlesnake-dqn, by dqn" in capsys.readouterr().out

@@ -264,7 +264,7 @@ class APEXSettings(QSettings):
     epsilon_exponent: float = 7.0
     """See `epsilon_base`."""
     num_replay_shards: int = 1
-    """Processes that hold the memory; each has its share of the env runners."""
+    """Processes that hold the memory; each has its share of the env runners. There are at most as many as env runners."""
     batches_per_request: int = 4
     """Batches that the learner fetches from a shard at once."""
     weight_push_freq: int = 4

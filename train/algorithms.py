@@ -11,8 +11,8 @@ from train.config import Experiment
 def build_algorithm(experiment: Experiment) -> Any:
     """Make the algorithm of an experiment, for a session to drive. Whoever makes it stops it.
 
-    It has `train`, `policy_weights`, `save_to_path`, `restore_from_path`, `stop` and `fraction_done`. The algorithms of RLlib
-    need a running Ray.
+    It has `train`, `save_to_path`, `restore_from_path`, `stop` and `fraction_done`; if it trains a policy, `policy_weights`;
+    if it trains none, `work_in` and `export`. The algorithms of RLlib need a running Ray.
     """
     module, _, name = experiment.settings.trainer.partition(":")
     trainer = getattr(import_module(module), name)

@@ -123,10 +123,10 @@ def ladder_epsilons(count: int, base: float, exponent: float) -> np.ndarray:
 
 
 class ReplayShard(FaultAwareApply):
-    """A part of the replay memory in a process of its own. It holds the rings of every `num_replay_shards`-th env runner."""
+    """A part of the replay memory in a process of its own. It holds the rings of every `num_shards`-th env runner."""
 
     def __init__(self, config: APEXConfig, shard: int) -> None:
-        self.config, self._shards = config, config.settings.num_replay_shards
+        self.config, self._shards = config, config.num_shards
         rings = len(range(shard, config.num_env_runners, self._shards))
         self._replay = ReplayBuffer.of(config, num_rings=max(1, rings), part=shard, num_parts=self._shards)
         # A restarted shard has lost its memory: what was drawn before means nothing to it.
@@ -167,6 +167,11 @@ class APEXConfig(DQNConfig):
         self.max_requests_in_flight_per_env_runner = _REQUESTS_IN_FLIGHT
         self.reporting(min_time_s_per_iteration=_SECONDS_AN_ITERATION)
 
+    @property
+    def num_shards(self) -> int:
+        """The number of replay shards: not more than env runners, because a shard that nobody fills would be waited for."""
+        return min(self.settings.num_replay_shards, max(1, self.num_env_runners))
+
     def runner_and_module(self) -> tuple[type[APEXRunner], type[QModule]]:
         return APEXRunner, QModule
 
@@ -189,9 +194,7 @@ class APEX(DQN):
         super().setup(config)
         # Untyped, because Ray's type of an actor says that it may also be the class itself.
         shard_class: Any = ray.remote(ReplayShard).options(num_cpus=0, max_restarts=-1, **spread())
-        self._shard_actors: list[ActorHandle] = [
-            shard_class.remote(self.config, k) for k in range(self.config.settings.num_replay_shards)
-        ]
+        self._shard_actors: list[ActorHandle] = [shard_class.remote(self.config, k) for k in range(self.config.num_shards)]
         self.shards = FaultTolerantActorManager(self._shard_actors, max_remote_requests_in_flight_per_actor=_REQUESTS_IN_FLIGHT)
         # By reference: hundreds of them would take longer to pack, for every rollout, than to play it.
         self._shards_reference = ray.put(self._shard_actors)

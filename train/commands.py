@@ -52,12 +52,15 @@ examples:
 TUNE_HELP = """\
 Each trial is an ordinary run folder. Values to try may also stand in the experiment's own tune section. In the place of an
 experiment, a search such as alphabeta is tuned by games, with options of its own: procsnake tune alphabeta --help
+In self-play the mean return is nearly constant, so score snakes by the win rate in evaluations, as here.
 
 examples:
-  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --search ppo.num_epochs=1,2,4 --trials 12
-  procsnake tune battlesnake-ppo --search ppo.ent_coef=0.001..0.03:log --scheduler asha --metric win_rate \\
+  procsnake tune battlesnake-ppo --search ppo.ent_coef=0.001..0.03:log --metric win_rate \\
       --set evaluation.every_minutes=0.5 --minutes 2
-  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --searcher optuna --trials 20 --minutes 2
+  procsnake tune battlesnake-ppo --search ppo.num_epochs=1,2,4 --search ppo.ent_coef=0.001..0.03:log --trials 12 \\
+      --scheduler asha --metric win_rate --set evaluation.every_minutes=0.5 --minutes 2
+  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --searcher optuna --trials 20 \\
+      --metric win_rate --set evaluation.every_minutes=0.5 --minutes 2
 """
 REPORT_HELP = """\
 Curves, causes of death, speed, configuration and versions in one file that needs no network. Each run writes it when it ends.

@@ -369,15 +369,20 @@ def _require_plain(value: Any, key: str) -> None:
         )
 
 
+def parse_override(override: str) -> tuple[str, Any]:
+    """Return the key and the value of an override "dotted.key=value". Raises `ConfigError` for any other form."""
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"override {override!r} is not of the form key=value, e.g. ppo.learning_rate=3e-4")
+    try:
+        return key, parse_yaml(text)
+    except ValueError as error:
+        raise ConfigError(f"override {override!r}: the value is not YAML ({error})") from error
+
+
 def _override(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     for override in overrides:
-        key, equals, text = override.partition("=")
-        if not equals or not key:
-            raise ConfigError(f"override {override!r} is not of the form key=value, e.g. ppo.learning_rate=3e-4")
-        try:
-            value = parse_yaml(text)
-        except ValueError as error:
-            raise ConfigError(f"override {override!r}: the value is not YAML ({error})") from error
+        key, value = parse_override(override)
         *parents, last = key.split(".")
         section = data
         for depth, parent in enumerate(parents, 1):
@@ -388,7 +393,7 @@ def _override(data: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
                 key = ".".join(parents[:depth])
                 raise ConfigError(
                     f"override {override!r}: {key} is {before!r}, a single value, and has no keys. To put keys in its place:"
-                    f" {key}={{{'.'.join([*parents[depth:], last])}: {text}}}"
+                    f" {key}={{{'.'.join([*parents[depth:], last])}: {override.partition('=')[2]}}}"
                 )
         section[last] = value
     return data

@@ -34,9 +34,10 @@ from agents.tuning.learning import Fitting, learn
 from agents.tuning.parameters import with_values
 from agents.tuning.self_play import PlayBlocks, SelfPlay, play_games, read_games, read_turns
 from envs.common.bounded import parse_json, read_text
-from envs.common.command_line import shell_command, write_whole
+from envs.common.command_line import shell_command
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
+from envs.common.whole_files import write_whole
 from train.algorithm_settings import LearnedEvaluationSettings
 from train.config import Experiment
 from train.runs.folder import GENERATIONS

@@ -36,6 +36,7 @@ from ray.rllib.utils.metrics import (
 )
 
 from envs.common.cores import usable_cores
+from envs.common.errors import ConfigError
 from train.algorithm_settings import PPOSettings
 from train.rllib.allocator import keep_freed_memory
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS, BatchedAlgorithm
@@ -243,6 +244,14 @@ class PPOLearner(SparingLearner):
 
     def _shuffled_parts(self, batch: SampleBatch) -> Sequence[torch.Tensor]:
         num_minibatches = self.config.settings.num_minibatches
+        # Of a single decision there is no standard deviation.
+        least = num_minibatches * (2 if self._loss_settings.norm_adv else 1)
+        if batch.count < least:
+            name = self.config.settings.algorithm
+            raise ConfigError(
+                f"{name}.num_minibatches is {num_minibatches}, which takes at least {least} decisions, but a learner has only"
+                f" {batch.count} to learn from; set it lower, or have more played: {name}.num_steps, env.options.num_games"
+            )
         if STRETCH in batch:
             return shuffled_stretches(torch.as_tensor(batch[STRETCH]), num_minibatches, self._generator)
         order = torch.randperm(batch.count, generator=self._generator).to(self._device)
@@ -299,7 +308,8 @@ def ppo_loss(
     ratio = log_ratio.exp()
 
     advantages = batch[ADVANTAGES]
-    if settings.norm_adv:
+    # Of several stretches of a memory, one may be a minibatch of a single decision.
+    if settings.norm_adv and len(advantages) > 1:
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
     clipped_ratio = ratio.clamp(1 - settings.clip_coef, 1 + settings.clip_coef)
     policy_loss = torch.max(-advantages * ratio, -advantages * clipped_ratio).mean()
@@ -321,7 +331,7 @@ def ppo_loss(
             ENTROPY_KEY: entropy.detach(),
             "approx_kl": ((ratio - 1) - log_ratio).mean(),
             "clipfrac": ((ratio - 1).abs() > settings.clip_coef).float().mean(),
-            LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY: 1 - (targets - old_values).var() / targets.var().clamp_min(1e-8),
+            LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY: 1 - _variance(targets - old_values) / _variance(targets).clamp_min(1e-8),
         }
     if settings.kl_coef:
         old = batch[Columns.ACTION_DIST_INPUTS]
@@ -329,6 +339,11 @@ def ppo_loss(
         loss = loss + kl_coef * kl
         parts[LEARNER_RESULTS_KL_KEY] = kl.detach()
     return loss, parts
+
+
+def _variance(values: torch.Tensor) -> torch.Tensor:
+    """The mean squared deviation, which a single value has, too."""
+    return values.var(correction=0)
 
 
 def adapted_kl_coef(kl_coef: float, kl: float, target: float) -> float:

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from train.config import Experiment
 from train.rllib.env_runner_failures import EnvRunnerError, clear_errors
 from train.rllib.ray_runtime import is_lost_process, num_processes, running_ray
 from train.runs.evaluation import Evaluator
-from train.runs.folder import ASKED, RunError, RunFolder, resume_command
+from train.runs.folder import ASKED, Checkpoint, RunError, RunFolder, resume_command
 from train.runs.lock import locked
 from train.runs.progress import Progress
 from train.runs.resizing import resized
@@ -81,47 +81,30 @@ def train(
     Raises `RunError` for folders that can't be used, `ConfigError` and `UnknownNameError` for an experiment that can't be run,
     `MissingDependencyError` if a tracker isn't installed, and `ClusterError` if there is no such cluster.
     """
-    if (experiment is None) == (resume is None):
-        raise ConfigError("train() needs either an experiment or the folder of a run to resume")
-    if (sizes or finish) and resume is None:
-        raise ConfigError("train() takes sizes and finish with resume: they are for a run that was begun")
+    begun = _begun(experiment, resume, sizes, finish=finish)
     require_trackers(trackers)
-    start = None
-    if resume is not None:
-        folder, saved = RunFolder.open(Path(resume))
+    if begun:
+        folder, saved = begun
         experiment = resized(saved, sizes)
     assert experiment is not None
+    start = None
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(title=experiment.name))
-        if resume is not None:
+        if begun:
             stack.enter_context(locked(folder.path))
             start = starting_point(folder, saved, trust=trust, say=progress.say)
-            if finish and start is None:
-                raise RunError(
-                    f"{folder.path} has no checkpoint, so no policy yet. Go on with it: {resume_command(folder.path)}"
-                )
+            _require_something_learned(folder, start, finish=finish)
         progress.status("preparing the world")
         evaluator = check(experiment, begins=start is None, progress=progress)
-        plays_there = bool(cluster) and experiment.settings.plays_on_cluster
-        if cluster and not (experiment.uses_ray or plays_there):
-            raise ConfigError(f"{experiment.algorithm} is a single process and can't use a cluster; leave out --cluster")
-        progress.status("starting Ray and building the network" if experiment.uses_ray else "building the network")
-        if experiment.uses_ray or plays_there:
-            stack.enter_context(running_ray(num_processes(experiment), cluster))
         asked = experiment
-        if cluster and experiment.uses_ray:
-            experiment = fit(sized(experiment), wait_minutes=wait_minutes, say=progress.say)
-        if resume is None:
-            note = {ASKED: asked.to_dict()} if asked != experiment else {}
-            folder = RunFolder.create(Path(runs_dir), experiment, {**provenance(), **note})
+        experiment = stack.enter_context(_placed(asked, cluster, wait_minutes, progress))
+        if not begun:
+            folder = _created(Path(runs_dir), experiment, asked)
             stack.enter_context(locked(folder.path))
         folder.clean()
         # Ray has put a handler of its own in place of the one for SIGTERM.
         stop = stack.enter_context(_stop_on_signals(progress))
-        algorithm = build_algorithm(experiment)
-        stack.callback(algorithm.stop)
-        if plays_there:
-            algorithm.play_on_cluster()
+        algorithm = stack.enter_context(_built(experiment, cluster))
         session = Session(experiment, folder, algorithm, progress, evaluator=evaluator)
         if start:
             progress.say(f"continuing {folder.path} from iteration {start[1]['iteration']}")
@@ -131,6 +114,55 @@ def train(
         stack.callback(session.close)
         with _telling_how_to_go_on(folder, progress):
             return _run(session, stop, on_iteration, command, finish=finish)
+
+
+def _begun(
+    experiment: Experiment | None, resume: str | os.PathLike[str] | None, sizes: Sequence[str], *, finish: bool
+) -> tuple[RunFolder, Experiment] | None:
+    """The run to resume and its experiment, or None for a new run. Raises `ConfigError` for arguments that contradict."""
+    if (experiment is None) == (resume is None):
+        raise ConfigError("train() needs either an experiment or the folder of a run to resume")
+    if (sizes or finish) and resume is None:
+        raise ConfigError("train() takes sizes and finish with resume: they are for a run that was begun")
+    return None if resume is None else RunFolder.open(Path(resume))
+
+
+def _require_something_learned(folder: RunFolder, start: Checkpoint | None, *, finish: bool) -> None:
+    """Raise `RunError` if a run is to be finished that has no checkpoint yet."""
+    if finish and start is None:
+        raise RunError(f"{folder.path} has no checkpoint, so no policy yet. Go on with it: {resume_command(folder.path)}")
+
+
+def _created(runs_dir: Path, experiment: Experiment, asked: Experiment) -> RunFolder:
+    """The folder of a new run. It notes the experiment that was asked for, if that was fitted to a cluster."""
+    note = {ASKED: asked.to_dict()} if asked != experiment else {}
+    return RunFolder.create(runs_dir, experiment, {**provenance(), **note})
+
+
+@contextmanager
+def _placed(experiment: Experiment, cluster: str | None, wait_minutes: float, progress: Progress) -> Iterator[Experiment]:
+    """The experiment, fitted to the cluster if there is one, with Ray running if it needs that."""
+    plays_there = bool(cluster) and experiment.settings.plays_on_cluster
+    if cluster and not (experiment.uses_ray or plays_there):
+        raise ConfigError(f"{experiment.algorithm} is a single process and can't use a cluster; leave out --cluster")
+    progress.status("starting Ray and building the network" if experiment.uses_ray else "building the network")
+    with running_ray(num_processes(experiment), cluster) if experiment.uses_ray or plays_there else nullcontext():
+        if cluster and experiment.uses_ray:
+            yield fit(sized(experiment), wait_minutes=wait_minutes, say=progress.say)
+        else:
+            yield experiment
+
+
+@contextmanager
+def _built(experiment: Experiment, cluster: str | None) -> Iterator[Any]:
+    """The experiment's algorithm, which is stopped at the end."""
+    algorithm = build_algorithm(experiment)
+    try:
+        if cluster and experiment.settings.plays_on_cluster:
+            algorithm.play_on_cluster()
+        yield algorithm
+    finally:
+        algorithm.stop()
 
 
 @contextmanager

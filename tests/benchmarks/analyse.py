@@ -19,10 +19,10 @@ from functools import partial
 from pathlib import Path
 
 from agents.analysis.game import NODES, analyse
-from agents.analysis.parallel import processes, spread
 from agents.analysis.played import played_by
 from agents.analysis.win_probability import WinProbability
 from agents.evaluation.referee import Referee
+from agents.parallel import processes, spread
 from agents.registry import make
 from envs.common.cores import usable_cores
 from tests.agents.analysis.throw_aways import Proof, kept

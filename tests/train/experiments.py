@@ -41,15 +41,15 @@ def toy_appo(world: str, **settings: Any) -> Experiment:
     return toy(world, algorithm="appo", **settings)
 
 
-def best_return(experiment: Experiment, iterations: int) -> tuple[float, dict[str, Any]]:
-    """The best mean return of up to `iterations` of the algorithm, which ends early at 0.98, and the last result."""
+def best_return(experiment: Experiment, iterations: int, *, enough: float = 0.98) -> tuple[float, dict[str, Any]]:
+    """The best mean return of up to `iterations` of the algorithm, which ends early at `enough`, and the last result."""
     algorithm = build_algorithm(experiment)
     try:
         best = -math.inf
         for _ in range(iterations):
             result = algorithm.train()
             best = max(best, result.get("env_runners", {}).get("episode_return_mean", -math.inf))
-            if best >= 0.98:
+            if best >= enough:
                 break
         return best, result
     finally:

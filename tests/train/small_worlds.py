@@ -118,13 +118,20 @@ class MaskedBandit(ToyWorld):
 
     def advance(self, actions: np.ndarray) -> None:
         assert self.action_mask[np.arange(self.num_envs), actions].all(), "a masked action was taken"
-        count = self.action_mask.shape[1]
-        best = count - 1 - self.action_mask[:, ::-1].argmax(axis=1)
-        self.rewards[:] = actions == best
+        self.rewards[:] = actions / (self.action_mask.shape[1] - 1)
         self.terminated[:] = True
         self.final_observations[:] = self.observations
         self._book(self.valid)
         self._show(np.arange(self.num_envs))
+
+
+def best_masked_return(num_actions: int = 4) -> float:
+    """What `MaskedBandit` pays on average for the best allowed action.
+
+    Nothing above k is allowed if the action that always is allowed is none of those, and chance allows none of them either.
+    """
+    at_most = [(k + 1) / num_actions * 0.5 ** (num_actions - 1 - k) for k in range(num_actions - 1)]
+    return 1 - sum(at_most) / (num_actions - 1)
 
 
 class Corridor(ToyWorld):

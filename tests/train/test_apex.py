@@ -243,3 +243,16 @@ def test_a_restored_algorithm_goes_on(one_ray, tmp_path):
 def test_apex_without_env_runners_is_refused():
     with pytest.raises(ConfigError, match="num_env_runners is 0"):
         apex(num_env_runners=0)
+
+
+def test_there_are_no_more_shards_than_env_runners(one_ray):
+    """Each shard counts for its part of `learning_starts`, so one that nobody fills would have learning start too early."""
+    config = config_of("counting", num_env_runners=1, num_replay_shards=3, learning_starts=600)
+    runner, shard = APEXRunner(config=config, worker_index=1), ReplayShard(config, 0)
+    numbers = []
+    for _ in range(3):
+        shard.add(runner.sample()[0])
+        numbers.append(len(shard.sample(batch_size=8, num_batches=1, beta=0.4)[2]))
+    # A rollout has 64 games of 4 steps.
+    assert numbers == [0, 0, 1]
+    assert config.num_shards == 1

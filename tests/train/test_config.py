@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 import yaml
 
+from envs.battlesnake.observations import PLANE_SCALES, REACH_PLANE_SCALES
 from envs.common.errors import ConfigError, UnknownNameError
 from train.algorithm_settings import ALGORITHMS, DQNSettings, PPOSettings
 from train.config import Experiment, list_experiments
@@ -154,3 +155,12 @@ def test_unknown_experiments_and_unreadable_files(tmp_path):
     (tmp_path / "bad.yaml").write_text("a: [")
     with pytest.raises(ConfigError, match="YAML"):
         Experiment.load(tmp_path / "bad.yaml")
+
+
+@pytest.mark.parametrize("name", list_experiments())
+def test_shipped_networks_scale_the_planes_as_their_world_says(name):
+    experiment = Experiment.load(name)
+    scales = experiment.network.options.get("scales")
+    if experiment.env.name == "battlesnake" and scales:
+        assert scales == pytest.approx([*PLANE_SCALES, *REACH_PLANE_SCALES][: len(scales)], rel=1e-5)
+        assert len(scales) == len(PLANE_SCALES) + 4 * experiment.env.options["observation"].get("reach", False)

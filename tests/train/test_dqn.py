@@ -11,6 +11,7 @@ from ray.rllib.core.learner.training_data import TrainingData
 from agents import networks
 from envs.common.errors import ConfigError
 from tests.train.experiments import toy_q
+from tests.train.small_worlds import best_masked_return
 from train.algorithms import build_algorithm
 from train.dqn import DQNConfig, Drawn, dqn_losses, project
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE
@@ -130,8 +131,13 @@ def test_solves_the_identity_world(one_ray, options):
 
 @pytest.mark.parametrize("options", [{}, RAINBOW])
 def test_solves_the_masked_bandit_where_the_world_refuses_masked_actions(one_ray, options):
-    """The world asserts that no masked action is taken, at random neither."""
-    assert played(toy_q("masked-bandit", **options), 100)[0] >= 0.95
+    """The world asserts that no masked action is taken, at random neither.
+
+    The actions 1, 2 and 3 in any other order earn at least 6 % less. The mean over an iteration's 1024 episodes has a deviation
+    of 1 %.
+    """
+    enough = 0.98 * best_masked_return()
+    assert played(toy_q("masked-bandit", options={"num_games": 256}, **options), 100, enough=enough)[0] >= enough
 
 
 def test_truncated_games_that_never_pay_are_worth_nothing(one_ray):

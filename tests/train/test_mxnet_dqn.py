@@ -13,6 +13,7 @@ from agents.evaluation import play_games
 from agents.policy import Policy
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.train.experiments import toy_q
+from tests.train.small_worlds import best_masked_return
 from train.algorithm_settings import MXNetDQNSettings
 from train.config import Experiment, NetworkSettings
 from train.run import train
@@ -47,12 +48,12 @@ def toy(world: str, *, kind: str = "concat", steps: int = 20_000, options: dict 
     )
 
 
-def best_return(experiment: Experiment, iterations: int) -> float:
+def best_return(experiment: Experiment, iterations: int, *, enough: float = 0.98) -> float:
     algorithm, best = MXNetDQN(experiment), 0.0
     for _ in range(iterations):
         played = algorithm.train()["env_runners"]
         best = max(best, played.get("episode_return_mean", 0.0))
-        if best >= 0.98:
+        if best >= enough:
             break
     algorithm.stop()
     return best
@@ -69,8 +70,9 @@ def test_soft_updates_of_the_target_learn_to_walk_ten_cells():
 
 
 def test_masks_keep_it_from_actions_that_are_no_use():
-    # The world asserts that no masked action is taken; without knowing the mask a third of the return is the most.
-    assert best_return(toy("masked-bandit", gamma=0.0), 60) >= 0.98
+    """The world asserts that no masked action is taken. The actions 1, 2 and 3 in any other order earn at least 6 % less."""
+    enough = 0.98 * best_masked_return()
+    assert best_return(toy("masked-bandit", gamma=0.0, options={"num_games": 128}), 60, enough=enough) >= enough
 
 
 def learner(**settings) -> QLearner:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 
 import numpy as np
 import pytest
 import torch
 
 from agents import networks
-from tests.train.experiments import best_return, toy, toy_q, train_until
+from envs.common.errors import ConfigError
+from tests.train.experiments import best_return, toy, toy_appo, toy_q, train_until
+from tests.train.small_worlds import best_masked_return
 from train.algorithm_settings import PPOSettings
 from train.algorithms import build_algorithm
 from train.ppo import adapted_kl_coef, ppo_loss
@@ -88,8 +91,12 @@ def test_solves_the_identity_world(one_ray, bf16):
 
 
 def test_solves_the_masked_bandit_where_the_world_refuses_masked_actions(one_ray):
-    """Always the best of what is allowed: the ranking 0 < 1 < 2 < 3 must be learned from masked choices alone."""
-    assert best_return(toy("masked-bandit"), 60)[0] >= 0.95
+    """Always the best of what is allowed: the ranking 0 < 1 < 2 < 3 must be learned from masked choices alone.
+
+    Any other ranking earns at least 2.5 % less. The mean over an iteration's 16384 episodes has a deviation of 0.25 %.
+    """
+    enough = 0.985 * best_masked_return()
+    assert best_return(toy("masked-bandit", options={"num_games": 1024}), 60, enough=enough)[0] >= enough
 
 
 def test_solves_the_corridor_whose_rows_end_at_different_times(one_ray):
@@ -249,6 +256,50 @@ def test_a_limit_of_zero_is_no_limit_to_the_gradient(one_ray, algorithm):
     assert not all(np.array_equal(value, after[name]) for name, value in before.items())
 
 
+@pytest.mark.parametrize("made", [toy, toy_appo, toy_q])
+def test_a_gradient_above_the_limit_is_shortened_in_its_direction_and_one_below_is_left(one_ray, made):
+    algorithm = build_algorithm(made("identity", max_grad_norm=0.5))
+    learner, generator = algorithm.learner_group._learner, torch.Generator().manual_seed(0)
+    algorithm.stop()
+    random = {reference: torch.randn(p.shape, generator=generator) for reference, p in learner._params.items()}
+    length = math.sqrt(sum(float(part.square().sum()) for part in random.values()))
+    for norm, limited in ((100.0, 0.5), (0.1, 0.1)):
+        gradients = {reference: part * (norm / length) for reference, part in random.items()}
+        stepped = learner.postprocess_gradients(gradients)
+        assert stepped.keys() == random.keys()
+        for reference, part in random.items():
+            torch.testing.assert_close(stepped[reference], part * (limited / length), rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("options", [{}, {"lstm_units": 8}])
+def test_each_epoch_learns_from_every_decision_once(one_ray, monkeypatch, options):
+    """In the counting world no two observations are the same. Seven minibatches aren't all of the same size."""
+    algorithm = build_algorithm(toy("counting", num_minibatches=7, num_epochs=3, **options))
+    learner = algorithm.learner_group._learner
+    played, minibatches = [], []
+
+    def play(play=algorithm._play):
+        experience, metrics = play()
+        played.extend(bytes(shown) for fragment in experience["episodes"] for shown in fragment.columns["obs"])
+        return experience, metrics
+
+    def compute_loss(*, batch, compute_loss=learner.compute_loss_for_module, **rest):
+        minibatches.append([bytes(shown) for shown in batch["obs"].numpy()])
+        return compute_loss(batch=batch, **rest)
+
+    monkeypatch.setattr(algorithm, "_play", play)
+    monkeypatch.setattr(learner, "compute_loss_for_module", compute_loss)
+    try:
+        metrics, decisions = learned(algorithm)
+    finally:
+        algorithm.stop()
+    assert decisions == len(set(played)) == 64 * 16
+    assert metrics["num_module_steps_trained"] == 3 * decisions
+    epochs = [list(chain(*minibatches[first : first + 7])) for first in range(0, len(minibatches), 7)]
+    assert [sorted(epoch) == sorted(played) for epoch in epochs] == [True] * 3
+    assert epochs[0] != epochs[1] != epochs[2]
+
+
 def test_the_same_seed_gives_the_same_numbers(one_ray):
     def curve():
         algorithm = build_algorithm(toy("corridor"))
@@ -258,3 +309,28 @@ def test_the_same_seed_gives_the_same_numbers(one_ray):
             algorithm.stop()
 
     assert curve() == curve()
+
+
+@pytest.mark.parametrize("memory", [{}, {"lstm_units": 8}])
+@pytest.mark.parametrize(("norm_adv", "least"), [(False, 4), (True, 8)])
+def test_fewer_decisions_than_minibatches_can_use_are_refused(one_ray, memory, norm_adv, least):
+    """Advantages of a single decision can't be standardised."""
+    for steps in (least - 1, least):
+        settings = {"num_steps": steps, "num_minibatches": 4, "norm_adv": norm_adv, **memory}
+        algorithm = build_algorithm(toy("identity", options={"num_games": 1}, **settings))
+        try:
+            if steps < least:
+                message = rf"ppo\.num_minibatches is 4, .* at least {least} decisions, .* only {steps} to learn from"
+                with pytest.raises(ConfigError, match=message):
+                    algorithm.train()
+            else:
+                assert math.isfinite(learned(algorithm)[0]["policy_loss"])
+        finally:
+            algorithm.stop()
+
+
+def test_a_minibatch_of_one_decision_has_a_finite_loss():
+    """A memory's stretch may be so short."""
+    batch = {name: torch.zeros(1) for name in ("actions", "action_logp", "value_targets", "vf_preds")}
+    loss, _ = ppo_loss(torch.zeros(1, 2), torch.zeros(1), {**batch, "advantages": torch.ones(1)}, PPOSettings(), ent_coef=0.0)
+    assert math.isfinite(float(loss))

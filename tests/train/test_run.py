@@ -24,7 +24,7 @@ from train.cluster.sizes import with_workers
 from train.comparison.trainings import look_for
 from train.config import Experiment
 from train.run import STOPPING, _stop_on_signals, train
-from train.runs.folder import RunError, RunFolder
+from train.runs.folder import RunError, RunFolder, find_runs
 from train.runs.progress import Progress
 
 ROOT = Path(__file__).parents[2]
@@ -345,6 +345,12 @@ def test_a_run_that_was_fitted_to_a_cluster_is_found_by_the_experiment_that_was_
     assert RunFolder.open(run)[1] == with_workers(asked, 1)
     assert look_for(tmp_path, asked, finished=True) == run
     assert look_for(tmp_path, asked.override(["seed=1"]), finished=True) is None
+
+
+def test_runs_are_found_by_a_name_that_looks_like_a_pattern(tmp_path):
+    experiment = toy("identity").override(["name=ppo[64]"])
+    run = RunFolder.create(tmp_path, experiment, {})
+    assert find_runs(tmp_path, experiment) == [run.path]
 
 
 def test_networks_of_the_card_can_be_built(one_ray, tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from envs.common.errors import ConfigError
-from train.cluster.scale import LEARNER, ROLLOUT, Local, cpus_for_playing
+from train.cluster.scale import GROUP, LEARNER, ROLLOUT, Local, cpus_for_playing
 from train.cluster.sizes import with_workers
 from train.config import Experiment
 
@@ -18,7 +18,7 @@ def group_resource(group: str) -> dict[str, float]:
     """Return the resources that place a Ray actor on a machine of `group`; empty if the cluster has no such machines."""
     import ray
 
-    name = f"group_{group}"
+    name = f"{GROUP}{group}"
     return {name: _A_BIT} if name in ray.cluster_resources() else {}
 
 
@@ -120,6 +120,6 @@ def _offered(resource: str) -> dict[str, float]:
     for node in ray.nodes():
         if node["Alive"]:
             resources = node["Resources"]
-            group = next((name.removeprefix("group_") for name in resources if name.startswith("group_")), "")
+            group = next((name.removeprefix(GROUP) for name in resources if name.startswith(GROUP)), "")
             found[group] = found.get(group, 0.0) + resources.get(resource, 0.0)
     return found

@@ -14,6 +14,7 @@ from pathlib import Path
 from envs.common.command_line import shell_command
 from envs.common.errors import ProcsnakeError
 from train.cluster import node_watch, ray_node
+from train.cluster.scale import ALL
 
 RUNS_ALREADY = 17
 """Exit code of `start` where a node of Ray runs, which is left as it is."""
@@ -25,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Start or stop this machine's node. Prints its address."""
     parser = argparse.ArgumentParser(prog="train.cluster.node")
     parser.add_argument("action", choices=["start", "stop"])
-    parser.add_argument("--group", default="all")
+    parser.add_argument("--group", default=ALL)
     parser.add_argument("--head", help="address of the head; without it this machine leads")
     parser.add_argument("--address", help="this machine's own address, if it has several")
     options = parser.parse_args(arguments)

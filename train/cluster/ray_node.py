@@ -12,11 +12,11 @@ from pathlib import Path
 
 from train.cluster.hosts import ClusterError
 from train.cluster.node_watch import NodeWatch
+from train.cluster.scale import group_resources
 
 PORT = 6379
 DASHBOARD_PORT, METRICS_PORT = 8265, 8080
 """Of the head's dashboard, on its own 127.0.0.1 alone, and where each machine tells its metrics to whoever asks."""
-_PLENTY = 1000.0
 _START_SECONDS, _STOP_SECONDS = 180.0, 30.0
 
 
@@ -29,14 +29,14 @@ def token_environment(token_path: Path) -> dict[str, str]:
 
 
 def start_command(*, address: str, group: str, head: str | None, dashboard: bool = False) -> list[str]:
-    """Return Ray's command for a node at `address` that offers `group_<group>`.
+    """Return Ray's command for a node at `address` of `group`.
 
     It joins `head`, or is the head if that is None. With `dashboard` the head has Ray's dashboard, and each node a fixed port
     for its metrics; that needs the extra [cluster].
     """
     place = [f"--address={head}:{PORT}"] if head else ["--head", f"--port={PORT}", *_dashboard(dashboard)]
     metrics = [f"--metrics-export-port={METRICS_PORT}"] if dashboard else []
-    resources = json.dumps({f"group_{group}": _PLENTY})
+    resources = json.dumps(group_resources(group))
     return ["start", *place, f"--node-ip-address={address}", *metrics, "--disable-usage-stats", f"--resources={resources}"]
 
 

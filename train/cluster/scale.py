@@ -6,11 +6,15 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from envs.common.dotted import flat
 from envs.common.errors import ConfigError
 from train.cluster.instances import check_instance, gpus, vcpus
 
-LEARNER, ROLLOUT = "learner", "rollout"
-"""The names of the two groups of machines. On a cluster, each machine of a group has the Ray resource `group_<name>`."""
+LEARNER, ROLLOUT, ALL = "learner", "rollout", "all"
+"""What machines are called that learn, that play, and that do both."""
+GROUP = "group_"
+"""Beginning of the name of the Ray resource that each machine of a group has."""
+_PLENTY = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +141,11 @@ class Heterogeneous:
 Scale = Local | Single | Homogeneous | Heterogeneous
 
 
+def group_resources(group: str) -> dict[str, int]:
+    """Return Ray's resources of a machine of `group`, which never run out. Machines that do both are no group."""
+    return {} if group == ALL else {f"{GROUP}{group}": _PLENTY}
+
+
 def machines(scale: Single | Homogeneous | Heterogeneous) -> list[Instances]:
     """Return all instances of a run, those that learn first."""
     if isinstance(scale, Heterogeneous):
@@ -191,11 +200,4 @@ def scale_overrides(text: str, *, two_jobs: bool = False) -> list[str]:
         scale = Single(instance=found[0].instance)
     else:
         scale = Homogeneous(instance=found[0].instance, count=found[0].count)
-    return [f"scale.{key}={value}" for key, value in _flat(asdict(scale)) if value is not None]
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    flat = []
-    for key, value in values.items():
-        flat += _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", value)]
-    return flat
+    return [f"scale.{key}={value}" for key, value in flat(asdict(scale)).items() if value is not None]

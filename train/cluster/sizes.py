@@ -37,7 +37,7 @@ def with_workers(experiment: Experiment, workers: int, **learners: int) -> Exper
     if isinstance(settings, PPOSettings):
         changed |= _same_batch(experiment, settings, workers)
     elif isinstance(settings, APEXSettings):
-        shards = max(settings.num_replay_shards, math.ceil(workers / _RUNNERS_A_SHARD))
+        shards = max(min(settings.num_replay_shards, workers), math.ceil(workers / _RUNNERS_A_SHARD), 1)
         changed["settings"] = dataclasses.replace(settings, num_replay_shards=shards)
     return dataclasses.replace(experiment, **changed)
 
@@ -69,13 +69,8 @@ def figures(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def explain(experiment: Experiment) -> str:
-    """Return lines that say what `sized` makes of the experiment, and why."""
-    return "\n".join(f"{name:<12}{text}" for name, text in explanation(experiment))
-
-
 def explanation(experiment: Experiment) -> list[tuple[str, str]]:
-    """Return the lines of `explain`, each with its name."""
+    """Return lines that say what `sized` makes of the experiment, and why, each with its name."""
     scale, after = experiment.scale, sized(experiment)
     if isinstance(scale, Local):
         processes = f"{experiment.num_env_runners}, learners {experiment.num_learners}, as the experiment says"

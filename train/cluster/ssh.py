@@ -6,14 +6,14 @@ import secrets
 import shlex
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from train.cluster.hosts import ClusterError
 from train.cluster.node import RUNS_ALREADY
-from train.cluster.scale import LEARNER, ROLLOUT
+from train.cluster.scale import ALL, LEARNER, ROLLOUT
 
 _SECONDS = 240.0
-ALL = "all"
 
 
 class RunsAlready(ClusterError):
@@ -57,7 +57,9 @@ def up(machines: Machines, say: Callable[[str], None]) -> str:
             head = head or address
     except ClusterError as error:
         for machine in started[:-1] if isinstance(error, RunsAlready) else started:
-            subprocess.run(stop_command(machines, machine), capture_output=True, timeout=_SECONDS, check=False)
+            # What went wrong first is what is told.
+            with suppress(ClusterError):
+                call(stop_command(machines, machine), "", machine)
         raise
     return head
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from agents.pages import Chart, chart_grid, fold, html_page, lead, note, section, table
 from agents.pages.figure import save_charts
-from envs.common.command_line import write_whole
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.whole_files import write_whole
 from train.algorithm_settings import MXNetDQNSettings
 from train.comparison.statistics import BAND_NOTE, LAST_SHARE, SeedEstimate, mean, mean_line, ratio, reached
 from train.comparison.trainings import Say, Training, is_finished, train_all

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from agents.card import library_versions
-from agents.evaluation.procgen import POLICY, EpisodesScore, Played, evaluate, score_matrix
+from agents.evaluation.procgen import POLICY, Played, ProcgenScore, evaluate, score_matrix
 from agents.evaluation.procgen_aggregates import AggregateEstimate, aggregates, probability_of_improvement
 from agents.evaluation.procgen_episodes import film
 from agents.own_commit import own_commit
 from envs.common.bounded import parse_json, read_text
-from envs.common.command_line import write_whole
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
+from envs.common.whole_files import write_whole
 from train.comparison.places import Begin, on_this_machine
 from train.comparison.procgen_page import page
 from train.comparison.procgen_protocol import Protocol
@@ -125,7 +125,7 @@ def _film(played: Sequence[Played], split: str) -> bytes:
 
 def _matrix(scores: Sequence[Mapping[str, Any]], protocol: Protocol) -> np.ndarray:
     """The normalised scores (runs, games) on the levels that count."""
-    counted = [EpisodesScore(**{**s, "interval": tuple(s["interval"])}) for s in scores if s["split"] == protocol.splits[-1]]
+    counted = [ProcgenScore(**{**s, "interval": tuple(s["interval"])}) for s in scores if s["split"] == protocol.splits[-1]]
     matrix = score_matrix(sorted(counted, key=lambda score: protocol.games.index(score.game)))
     if matrix is None:
         raise ValueError("scores are missing")

@@ -29,7 +29,7 @@ def page(found: Mapping[str, Any], folder: Path) -> str:
         section("Scores", table(rows, head=heads)),
         section("Together", _aggregates(found), chart_grid([_profile(found)])),
         section("Learning", chart_grid(_curves(found, folder)), note(BAND_NOTE)),
-        fold("An episode of each game,: the one in the middle of the first policy's returns", *_films(protocol, folder)),
+        fold("An episode of each game: the one in the middle of the first policy's returns", *_films(protocol, folder)),
         fold("Published figures", note(_published(protocol["games"]))),
         fold("How it was made", table(_made(found))),
     ]

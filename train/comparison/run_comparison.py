@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from agents.pages import chart_grid, html_page, lead, note, section, table
-from envs.common.command_line import write_whole
 from envs.common.errors import ConfigError
+from envs.common.whole_files import write_whole
 from train.comparison.statistics import (
     BAND_NOTE,
     CONFIDENCE,

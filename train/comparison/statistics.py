@@ -203,9 +203,9 @@ def _on_grid(columns: Columns, metric: str, by: str, grid: np.ndarray) -> np.nda
     beyond = np.abs(places - grid[cell]) > step / 2
     # What lies beyond the grid is no part of its ends' means.
     cell[beyond] = len(grid) + np.arange(beyond.sum())
-    sums, counts, reached_at = (np.bincount(cell, part) for part in (values * weights, weights, places * weights))
+    sums, counts, spots = (np.bincount(cell, part) for part in (values * weights, weights, places * weights))
     met = counts > 0
-    middles, means = reached_at[met] / counts[met], sums[met] / counts[met]
+    middles, means = spots[met] / counts[met], sums[met] / counts[met]
     order = np.argsort(middles)
     return np.interp(grid, middles[order], means[order])
 

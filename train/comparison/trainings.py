@@ -5,14 +5,18 @@ What is finished is not trained again, and what was interrupted goes on.
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from envs.common.command_line import write_whole
+from envs.common.whole_files import write_whole
 from train.comparison.places import LOST, Begin, Running, on_this_machine
 from train.config import Experiment
 from train.runs.folder import BUNDLE, RunError, disk_errors, find_runs
@@ -22,6 +26,8 @@ from train.runs.lock import forget_lock
 Say = Callable[[str], None]
 _SECONDS_BETWEEN_LOOKS, _SECONDS_BETWEEN_LINES = 0.2, 60.0
 _MOST_LOSSES = 3
+# Windows has no SIGHUP.
+_ENDING_SIGNALS = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
 
 @dataclass(frozen=True)
@@ -39,14 +45,36 @@ class Training:
         return f"{self.experiment.name}-{self.experiment.seed}"
 
 
+@contextmanager
+def _interrupted_by_signals() -> Iterator[None]:
+    """Have SIGTERM and SIGHUP (a closed terminal) interrupt as Ctrl-C does, unless they are ignored or handled already.
+
+    They would end this process alone, because trainings have sessions of their own. Signals reach only the main thread.
+    """
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    in_main = threading.current_thread() is threading.main_thread()
+    ours = [number for number in _ENDING_SIGNALS if in_main and signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@_interrupted_by_signals()
 def train_all(
     trainings: Sequence[Training], folder: Path, *, jobs: int = 1, say: Say = print, begin: Begin = on_this_machine
 ) -> list[Path]:
     """Train, up to `jobs` at a time, and return the finished runs in the order of `trainings`.
 
-    `folder` gets the runs, and a configuration and a log for each. If one fails or this process is interrupted, the others are
-    told to save and end. One whose machine is lost goes on elsewhere, up to three times. `say` gets a line whenever one begins
-    or ends, and every minute. Raises `RunError`.
+    `folder` gets the runs, and a configuration and a log for each. If one fails or this process is interrupted, by Ctrl-C,
+    SIGTERM or a closed terminal, the others are told to save and end. One whose machine is lost goes on elsewhere, up to three
+    times. `say` gets a line whenever one begins or ends, and every minute. Raises `RunError`.
     """
     waiting, running, finished = list(range(len(trainings))), dict[int, Running](), dict[int, Path]()
     losses = dict.fromkeys(waiting, 0)

@@ -12,14 +12,13 @@ import yaml
 
 from envs.common.errors import ConfigError
 from train.cluster.instances import is_size, vcpus
-from train.cluster.scale import Instances
+from train.cluster.scale import Instances, group_resources
 from train.engines import names
-from train.engines.plan import ALL, EXPERIMENT_FILE, Plan
+from train.engines.plan import EXPERIMENT_FILE, Plan
 
 _FOLDER = "/root/procsnake"
 _RUNS = f"{_FOLDER}/runs"
 _HEAD = "head"
-_PLENTY = 1000
 _DISK_GB = 150
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 _AMI = re.compile(r"ami-[0-9a-f]{8,17}")
@@ -102,9 +101,7 @@ def _node_types(plan: Plan, place: Place) -> dict[str, Any]:
 
 
 def _node_type(group: str, instances: Instances, place: Place, workers: int) -> dict[str, Any]:
-    resources = {"CPU": vcpus(instances.instance), "GPU": instances.gpus // instances.count}
-    if group != ALL:
-        resources[f"group_{group}"] = _PLENTY
+    resources = {"CPU": vcpus(instances.instance), "GPU": instances.gpus // instances.count, **group_resources(group)}
     node: dict[str, Any] = {
         "InstanceType": instances.instance.removeprefix("ml."),
         "InstanceInitiatedShutdownBehavior": "terminate",

@@ -14,12 +14,11 @@ from typing import Any
 import yaml
 
 from train.cluster.instances import is_size, memory_gib, vcpus
-from train.cluster.scale import Instances
+from train.cluster.scale import Instances, group_resources
 from train.engines import names
-from train.engines.plan import ALL, EXPERIMENT_FILE, Plan
+from train.engines.plan import EXPERIMENT_FILE, Plan
 
 _EXPERIMENT, _RUNS = "/etc/procsnake", "/runs"
-_PLENTY = 1000
 _GRACE_SECONDS = 100
 _KEPT_SECONDS = 3600
 """How long the operator keeps the cluster after the job has ended, for those who want to see its logs."""
@@ -102,7 +101,8 @@ def _job(plan: Plan, place: Place) -> dict[str, Any]:
 def _start(group: str, instances: Instances) -> dict[str, str]:
     """The options of `ray start`, which KubeRay puts into a shell command as they are."""
     each = {"num-cpus": str(vcpus(instances.instance)), "num-gpus": str(_gpus(instances))}
-    return each if group == ALL else {**each, "resources": shlex.quote(json.dumps({f"group_{group}": _PLENTY}))}
+    own = group_resources(group)
+    return {**each, "resources": shlex.quote(json.dumps(own))} if own else each
 
 
 def _gpus(instances: Instances) -> int:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from envs.common.command_line import Parser, add_json, kept_at, make_place_for, positive, print_json, shell_command, write_whole
+from envs.common.command_line import Parser, add_json, kept_at, make_place_for, positive, print_json, shell_command
 from envs.common.errors import ConfigError
+from envs.common.whole_files import write_whole
 
 Prepared = tuple[dict[Path, str], list[str]]
 """The files to write, and what the user does next."""

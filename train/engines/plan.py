@@ -9,11 +9,10 @@ from pathlib import PurePosixPath
 import yaml
 
 from envs.common.errors import ConfigError
-from train.cluster.scale import LEARNER, ROLLOUT, Heterogeneous, Instances, Local, machines
+from train.cluster.scale import ALL, LEARNER, ROLLOUT, Heterogeneous, Instances, Local, machines
 from train.config import Experiment
 from train.sagemaker.request_rules import looks_like_a_secret
 
-ALL = "all"
 EXPERIMENT_FILE = "experiment.yaml"
 
 

@@ -32,7 +32,8 @@ from train.rllib.env_runner_failures import Failures, clear_errors
 from train.rollouts.batch_runner import EPISODE_SUMS, BatchEnvRunner
 
 AGENT_STEPS_BEFORE = "agent_steps_before"
-"""Key of the learner's `timesteps`: the decisions taken in all earlier iterations. Schedules follow this count."""
+"""Key of the learner's `timesteps`: a count of decisions, which schedules follow. PPO and DQN count those taken before this
+iteration; with APPO and APEX, which play on meanwhile, they are all that were taken by then."""
 LEARNER_SECONDS = "learner_seconds"
 """Metrics key: wall seconds of an iteration's updates."""
 EPISODE_MEANS = "episode_means"

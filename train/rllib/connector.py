@@ -1,4 +1,4 @@
-"""The only learner connector: it turns fragments into one batch of tensors per module."""
+"""The learner connector of PPO and Q-learning: it turns fragments into one batch of tensors."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from typing import Any
 import numpy as np
 import torch
 from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.core import DEFAULT_MODULE_ID
 
 from train.rollouts.fragment import Fragment
 
 
 class FragmentsToBatch(ConnectorV2):
-    """Joins the columns of all fragments of a module into tensors on the module's device. A single fragment isn't copied."""
+    """Joins the columns of all fragments into tensors on the module's device. A single fragment isn't copied."""
 
     # RLlib names its own episodes; it hands on whatever the env runners gave.
     def __call__(  # type: ignore[override]
         self, *, rl_module: Any, episodes: list[Fragment], **_: Any
     ) -> dict[str, dict[str, torch.Tensor]]:
-        batch = {}
-        for module_id in sorted({fragment.module_id for fragment in episodes}):
-            own = [fragment.columns for fragment in episodes if fragment.module_id == module_id]
-            # RLlib tells connectors no device: learners on a GPU would get batches that lie elsewhere.
-            device = device_of(rl_module[module_id])
-            batch[module_id] = {name: joined([columns[name] for columns in own]).to(device) for name in own[0]}
-        return batch
+        # RLlib tells connectors no device: learners on a GPU would get batches that lie elsewhere.
+        device = device_of(rl_module[DEFAULT_MODULE_ID])
+        names = episodes[0].columns
+        return {DEFAULT_MODULE_ID: {name: joined([part.columns[name] for part in episodes]).to(device) for name in names}}
 
 
 def device_of(module: Any) -> torch.device:

@@ -19,8 +19,6 @@ class Played:
 
     references: list[ObjectRef]
     """One for each process that learns; each is of a list with its part of the fragment."""
-    agent_steps: int
-    """Decisions in it."""
     version: int
     """The number of the weights that played it."""
 

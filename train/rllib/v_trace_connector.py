@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
@@ -35,15 +36,12 @@ class TrajectoriesToBatch(ConnectorV2):
     def __call__(  # type: ignore[override]  # trajectories where RLlib has episodes
         self, *, rl_module: Any, episodes: list[Trajectory], metrics: MetricsLogger, **_: Any
     ) -> dict[str, dict[str, torch.Tensor]]:
-        batch = {}
-        for module_id in sorted({trajectory.module_id for trajectory in episodes}):
-            own = [trajectory for trajectory in episodes if trajectory.module_id == module_id]
-            module = rl_module[module_id].unwrapped()
-            assert isinstance(module, NetworkModule)
-            with torch.no_grad():
-                batch[module_id], noted = self._judge(module, own)
-            metrics.log_dict(noted, key=module_id, window=1)
-        return batch
+        module = rl_module[DEFAULT_MODULE_ID].unwrapped()
+        assert isinstance(module, NetworkModule)
+        with torch.no_grad():
+            batch, noted = self._judge(module, episodes)
+        metrics.log_dict(noted, key=DEFAULT_MODULE_ID, window=1)
+        return {DEFAULT_MODULE_ID: batch}
 
     def _judge(self, module: NetworkModule, own: list[Trajectory]) -> tuple[dict[str, torch.Tensor], dict[str, float]]:
         device = device_of(module)

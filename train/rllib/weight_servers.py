@@ -78,8 +78,9 @@ class WeightServers:
             return
         self._looked_at = time.monotonic()
         there = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
-        known = self._servers if len(there) > 1 else {}
-        self._servers = {machine: known.get(machine) or self._start(machine) for machine in there if len(there) > 1}
+        # The last machine that is left keeps its server, because its env runners go on asking that one.
+        known = {machine: self._servers[machine] for machine in there if machine in self._servers}
+        self._servers = {machine: known.get(machine) or self._start(machine) for machine in there} if len(there) > 1 else known
 
     def _start(self, machine: str) -> ActorHandle:
         here = NodeAffinitySchedulingStrategy(machine, soft=False)
@@ -105,12 +106,10 @@ class WeightServers:
 def newer_weights(server: ActorHandle, version: int) -> dict[str, Any] | None:
     """Return the state with which an env runner goes on, if the server has weights newer than `version`.
 
-    None also while the server is being restarted: the next fragment asks again.
+    Raises Ray's `RayError` if the server is lost or is being restarted.
     """
     answer: Any = server.pull_if_newer.remote(version)
-    with suppress(RayError):
-        return ray.get(answer)
-    return None
+    return ray.get(answer)
 
 
 def _name(run: str, machine: str) -> str:

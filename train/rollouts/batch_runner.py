@@ -11,6 +11,7 @@ import numpy as np
 import ray
 import torch
 from ray.actor import ActorHandle
+from ray.exceptions import RayError
 from ray.rllib.core import DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
@@ -136,13 +137,17 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         """Play one fragment, and leave it in Ray's object store, in `parts`. Returns where it is, and the metrics."""
         (fragment,) = self.sample()
         references = [ray.put([part]) for part in fragment.split(parts)]
-        return Played(references, fragment.agent_steps(), self._weights_seq_no), self.get_metrics()
+        return Played(references, self._weights_seq_no), self.get_metrics()
 
     def take_newest_weights(self, source: WeightSource) -> None:
         """Go on with the newest weights, if there are newer ones than this runner's."""
         if self._server is None:
             self._server = source.nearest()
-        state = newer_weights(self._server, self._weights_seq_no)
+        try:
+            state = newer_weights(self._server, self._weights_seq_no)
+        except RayError:
+            # It may be lost for good, so the next fragment looks for the nearest one again.
+            self._server = state = None
         if state is not None:
             self.set_state(state)
 
@@ -293,8 +298,9 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         rewards = env.rewards[rows]
         entry["rewards"][:] = self._scaler.scale(rewards, rows, entry["ended"]) if self._scaler else rewards
         entry["final_values"][:] = 0.0
-        if env.truncated.any():
-            own = np.flatnonzero(env.truncated[rows])
+        truncated = (env.truncated & ~env.terminated)[rows]
+        if truncated.any():
+            own = np.flatnonzero(truncated)
             cut.append((start + own, env.final_observations[rows[own]]))
 
     def _values(self, observations: np.ndarray, rows: np.ndarray) -> np.ndarray:

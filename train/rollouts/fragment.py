@@ -7,7 +7,6 @@ import itertools
 from typing import Any
 
 import numpy as np
-from ray.rllib.core import DEFAULT_MODULE_ID
 
 
 class Fragment:
@@ -17,8 +16,8 @@ class Fragment:
     `agent_steps` and `slice` are what `LearnerGroup.update(episodes=…)` and its sharding over learners ask of an episode.
     """
 
-    def __init__(self, columns: dict[str, np.ndarray], env_steps: int, module_id: str = DEFAULT_MODULE_ID) -> None:
-        self.columns, self.module_id = columns, module_id
+    def __init__(self, columns: dict[str, np.ndarray], env_steps: int) -> None:
+        self.columns = columns
         self._env_steps = env_steps
         self._agent_steps = len(next(iter(columns.values())))
 
@@ -37,7 +36,7 @@ class Fragment:
         """Return the entries of `part`, as views, with a proportional share of the env steps."""
         columns = {name: column[part] for name, column in self.columns.items()}
         length = len(range(*part.indices(len(self))))
-        return Fragment(columns, round(self._env_steps * length / max(1, len(self))), self.module_id)
+        return Fragment(columns, round(self._env_steps * length / max(1, len(self))))
 
     def split(self, parts: int) -> list[Fragment]:
         """Return `parts` fragments of about equally many entries, as views."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from envs.common.command_line import write_whole
+from envs.common.whole_files import write_whole
 
 LEVELS = "levels.csv"
 _HEADS = ("world", "level", "episodes", "mean_return", "recent_return")

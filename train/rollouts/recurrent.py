@@ -14,7 +14,6 @@ import torch
 from ray.rllib.core.columns import Columns
 
 from agents.networks.recurrent import Recurrent
-from envs.common.errors import ConfigError
 from train.rllib.modules import NetworkModule
 from train.rollouts.batch_runner import BatchEnvRunner
 from train.rollouts.fragment import Fragment
@@ -112,13 +111,8 @@ def shuffled_stretches(stretches: torch.Tensor, num_parts: int, generator: torch
 
     If there are fewer stretches than parts, the longest are cut in halves until each part gets one: every learner makes as many
     steps as the others, and each entry holds a state from which a stretch can begin. Returns the positions of the parts'
-    entries. Raises `ConfigError` if there are fewer entries than parts.
+    entries. There must be at least as many entries as parts.
     """
-    if len(stretches) < num_parts:
-        raise ConfigError(
-            f"ppo.num_minibatches is {num_parts}, but a learner has only {len(stretches)} decisions to learn from; set it"
-            " lower, or have more played: ppo.num_steps, env.options.num_games"
-        )
     by_stretch = torch.argsort(stretches, stable=True)
     pieces = list(by_stretch.split(stretch_lengths(stretches[by_stretch]).tolist()))
     while len(pieces) < num_parts:

@@ -163,14 +163,6 @@ class ReplayBuffer:
         """The sum of priority^alpha over all steps."""
         return self._tree.total if self._length else 0.0
 
-    @property
-    def nbytes(self) -> int:
-        """The size of the arrays in bytes. Pages that were never written take no memory yet."""
-        if not self._length:
-            return 0
-        arrays = (self._obs, self._actions, self._rewards, self._endings, self._valid, self._mask, self._tree.nodes)
-        return sum(array.nbytes for array in arrays if array is not None)
-
     def _weights(self, cells: np.ndarray, beta: float) -> np.ndarray:
         probabilities = self._tree[cells] / self._tree.total
         weights = (self._size * probabilities) ** -beta

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ import yaml
 
 from agents.pages import Chart, chart_grid, html_page, lead, note, section, table
 from agents.pages.figure import save_charts
-from envs.common.command_line import write_whole
+from envs.common.dotted import flat
 from envs.common.errors import UnknownNameError
+from envs.common.whole_files import write_whole
 from train.algorithm_settings import ALGORITHMS
 from train.comparison.statistics import BAND_NOTES, LAST_SHARE, mean, mean_line, reached_at
 from train.runs.folder import RunError, disk_errors
@@ -128,20 +129,12 @@ def groups_of(runs: Sequence[Path]) -> list[SeedGroup]:
     return list(by_config.values())
 
 
-def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A configuration by dotted key."""
-    flat: dict[str, Any] = {}
-    for key, value in config.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
-
-
 def apart(groups: Sequence[SeedGroup]) -> str:
     """Return what tells groups of one experiment from each other, e.g. "x: ppo.gamma=0.9; x #2: ppo.gamma=0.5"."""
     told = []
     for group in groups:
-        own = _flat(group.config)
-        alike = [_flat(other.config) for other in groups if other.config.get("name") == group.config.get("name")]
+        own = flat(group.config)
+        alike = [flat(other.config) for other in groups if other.config.get("name") == group.config.get("name")]
         differing = [key for key in own if any(other.get(key) != own[key] for other in alike)]
         if differing:
             told.append(f"{group.name}: {' '.join(f'{key}={own[key]}' for key in differing)}")

@@ -1,11 +1,12 @@
 """A run on disk: `config.yaml`, `progress.csv`, TensorBoard events, `checkpoints/`, `bundle/`, `report.html`.
 
-No file of it is ever half-written.
+Each file but `progress.csv` and the events is put in place whole. A row that was cut off is dropped when the run goes on.
 """
 
 from __future__ import annotations
 
 import csv
+import glob
 import io
 import json
 import math
@@ -21,8 +22,9 @@ import yaml
 
 from envs.common import own_files
 from envs.common.bounded import MAX_YAML_BYTES, parse_json, parse_yaml, read_text
-from envs.common.command_line import replace_whole, shell_command
+from envs.common.command_line import shell_command
 from envs.common.errors import ProcsnakeError
+from envs.common.whole_files import replace_whole
 from train.config import Experiment
 from train.runs.manifest import write_manifest
 
@@ -150,6 +152,8 @@ class RunFolder:
             return list(csv.DictReader(io.StringIO(text, newline="")))
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise RunError(f"{self.path / CURVE} can't be read: {error.strerror or error}. Check the rights") from error
         except (ValueError, csv.Error) as error:
             raise RunError(f"{self.path / CURVE} can't be read: {error}. Put back the run's own file, or remove it") from error
 
@@ -268,7 +272,7 @@ def find_runs(runs_dir: str | os.PathLike[str], experiment: Experiment) -> list[
     Of a run that was fitted to a cluster, the experiment is the one that was asked for.
     """
     found = []
-    for config in sorted(Path(runs_dir).glob(f"{experiment.name}-*/{CONFIG}")):
+    for config in sorted(Path(runs_dir).glob(f"{glob.escape(experiment.name)}-*/{CONFIG}")):
         try:
             same = _asked_for(config) == experiment
         except ProcsnakeError:

@@ -33,8 +33,10 @@ def read_config(folder: Path) -> dict[str, Any]:
     """Read a run's `config.yaml` as plain values. Raises `RunError` if there is none or it can't be read."""
     try:
         config = parse_yaml(read_text(folder / CONFIG, MAX_YAML_BYTES))
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise not_a_run(folder) from error
+    except OSError as error:
+        raise RunError(f"{folder / CONFIG} can't be read: {error.strerror or error}. Check the rights") from error
     except ValueError as error:
         raise RunError(f"{folder / CONFIG} can't be read as YAML: {error}") from error
     if not isinstance(config, dict):

@@ -17,10 +17,11 @@ import numpy as np
 import yaml
 
 from agents.evaluation import opponents_text, wilson_interval
-from agents.evaluation.record import RECORD, EpisodesRecord, EvaluationRecord, read_episodes, read_record
+from agents.evaluation.record import RECORD, EvaluationRecord, WorldRecord, read_episodes, read_record
 from agents.pages import chart_grid, columns, fold, html_page, lead, note, section, table
 from agents.registry import EVALUATION
-from envs.common.command_line import shell_command, write_whole
+from envs.common.command_line import shell_command
+from envs.common.whole_files import write_whole
 from train.algorithm_settings import ALGORITHMS
 from train.runs import generations
 from train.runs import report_charts as charts
@@ -120,7 +121,7 @@ def _measured(folder: Path, config: Mapping[str, Any], history: Columns, record:
         yield section(title, *_win_rates(folder, config, history, record))
 
 
-def _returns(record: EpisodesRecord) -> Iterator[str]:
+def _returns(record: WorldRecord) -> Iterator[str]:
     rows = [
         (
             score.player,

@@ -24,8 +24,10 @@ from train.runs.trackers import Tracking
 _MOST_EMPTY_ITERATIONS, _MOST_EMPTY_SECONDS = 20, 600.0
 """How many iterations, and how many seconds, may pass without experience before a run ends. Both must pass, because a process
 that is being started brings none, and on a busy machine the start takes long."""
-_LATE_METRICS = ("episode_return_mean", "episode_len_mean", "mean_")
-"""Beginnings of metrics that are missing until an episode has ended."""
+_LATE_METRICS = ("episode_return_mean", "episode_len_mean", "mean_", "level", "test_", "accepted")
+"""Beginnings of metrics that are missing until an episode has ended, or until a learned evaluation is tested."""
+_LOSS = "loss"
+"""Part of a name that every trainer's updates have among their metrics."""
 
 
 class Session:
@@ -162,10 +164,14 @@ class Session:
 
     def _metric(self, name: str, key: str) -> float:
         """A metric of this iteration; minus infinity where it has none yet. Raises `UnknownNameError` if it never will."""
+        if name in self.row:
+            return float(self.row[name])
+        known = [*self.row, *self.folder.columns]
         awaits_evaluation = self._evaluator and not self.counters.get("evaluated_iteration")
-        if name not in self.row and not (name in self.folder.columns or name.startswith(_LATE_METRICS) or awaits_evaluation):
+        awaits_update = not any(_LOSS in column for column in known)
+        if not (name in known or name.startswith(_LATE_METRICS) or awaits_evaluation or awaits_update):
             raise UnknownNameError(key, name, self.row)
-        return float(self.row.get(name, -math.inf))
+        return -math.inf
 
     def _keep_if_best(self) -> None:
         metric = self.experiment.checkpoints.best_metric

@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from envs.common.dotted import flat
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
 from train.config import Experiment
 from train.runs.event_file import EventFile
@@ -89,7 +90,8 @@ class MLflow:
             self._client.update_run(found[0].info.run_id, status="RUNNING")
             return str(found[0].info.run_id)
         run = str(self._client.create_run(number, run_name=folder.name, tags={_RUN: folder.name}).info.run_id)
-        params = [self._param(_allowed(key), text[:_MAX_MLFLOW_VALUE]) for key, text in _flat(experiment.to_dict())]
+        settings = flat(experiment.to_dict())
+        params = [self._param(_allowed(key), str(value)[:_MAX_MLFLOW_VALUE]) for key, value in settings.items()]
         for start in range(0, len(params), _MAX_MLFLOW_PARAMS):
             self._client.log_batch(run, params=params[start : start + _MAX_MLFLOW_PARAMS])
         return run
@@ -162,11 +164,3 @@ def _line(error: Exception) -> str:
 def _allowed(name: str) -> str:
     """A name of a metric or a parameter as MLflow takes it."""
     return re.sub(r"[^\w./ -]", "_", name)
-
-
-def _flat(settings: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, str]]:
-    for key, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", str(value)

@@ -64,7 +64,8 @@ def parse_prices(texts: Sequence[str]) -> dict[str, float]:
 
 def bill_lines(described: Sequence[Mapping[str, Any]], prices: Mapping[str, float]) -> list[str]:
     """Return a line on the bill of each job of a run, and one on the sum."""
-    lines, total = [], 0.0
+    lines: list[str] = []
+    costs: list[float | None] = []
     for one in described:
         bill = Bill.of(one)
         if bill is None:
@@ -74,9 +75,10 @@ def bill_lines(described: Sequence[Mapping[str, Any]], prices: Mapping[str, floa
         line += f", {bill.saving:.0%} saved by spot" if one.get("EnableManagedSpotTraining") else ""
         cost = bill.cost(prices)
         lines.append(line + (f", ${cost:.2f}" if cost is not None else ""))
-        total += cost or 0.0
-    if lines and not total:
+        costs.append(cost)
+    known = [cost for cost in costs if cost is not None]
+    if len(known) < len(costs):
         lines.append("what that costs depends on region and day: --price INSTANCE=DOLLARS per hour works it out")
-    if len(lines) > 1 and total:
-        lines.append(f"together ${total:.2f}")
+    elif len(known) > 1:
+        lines.append(f"together ${sum(known):.2f}")
     return lines

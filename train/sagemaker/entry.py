@@ -14,7 +14,7 @@ from typing import Any
 from envs.common.errors import ProcsnakeError
 from train.cluster.hosts import from_resource_config
 from train.cluster.launcher import Launch, launch
-from train.cluster.scale import LEARNER, ROLLOUT
+from train.cluster.scale import ALL, LEARNER, ROLLOUT
 from train.sagemaker.container import Container
 from train.sagemaker.hyperparameters import Meeting, Task
 from train.sagemaker.job import DASHBOARD
@@ -66,7 +66,7 @@ _PATIENCE = {"join_seconds": "PROCSNAKE_JOIN_SECONDS", "grace_seconds": "PROCSNA
 
 def _group(meeting: Meeting | None) -> str:
     if meeting is None:
-        return "all"
+        return ALL
     return LEARNER if meeting.is_primary else ROLLOUT
 
 

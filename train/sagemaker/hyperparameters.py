@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from envs.common.errors import ConfigError
-from train.config import Experiment
+from train.config import Experiment, parse_override
 from train.sagemaker.original_names import translate
 
 EXPERIMENT = "experiment"
@@ -83,13 +81,8 @@ def encode_overrides(experiment: str, overrides: Iterable[str]) -> dict[str, str
     """
     hyperparameters = {EXPERIMENT: encode(experiment)}
     for override in overrides:
-        key, equals, text = override.partition("=")
-        if not equals or not key:
-            raise ConfigError(f"override {override!r} is not of the form key=value, e.g. ppo.learning_rate=3e-4")
-        try:
-            hyperparameters[key] = encode(yaml.safe_load(text))
-        except yaml.YAMLError as error:
-            raise ConfigError(f"override {override!r}: the value is not YAML ({' '.join(str(error).split())})") from error
+        key, value = parse_override(override)
+        hyperparameters[key] = encode(value)
     return hyperparameters
 
 

@@ -76,7 +76,7 @@ class Job:
 
     @property
     def place(self) -> str:
-        """The same place as a URI."""
+        """The URI of what lies below `key`."""
         return f"s3://{self.bucket}/{self.key}"
 
     @property

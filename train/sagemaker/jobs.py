@@ -28,6 +28,7 @@ from train.sagemaker.source import ARCHIVE
 PREFIX = "procsnake-"
 """The beginning of the names of all jobs."""
 _LONGEST_STEM = 20
+_MOST_LISTED = 20
 
 Say = Callable[[str], None]
 
@@ -142,11 +143,11 @@ def stop(account: Account, name: str, say: Say) -> None:
         say(f"{one} is asked to save and end")
 
 
-def recent(account: Account, count: int = 20) -> list[dict[str, Any]]:
+def recent(account: Account) -> list[dict[str, Any]]:
     """Return summaries of the newest jobs of procsnake in the account."""
     with aws_errors("listing jobs"):
         pages = account.sagemaker.get_paginator("list_training_jobs").paginate(
-            NameContains=PREFIX, SortBy="CreationTime", SortOrder="Descending", PaginationConfig={"MaxItems": count}
+            NameContains=PREFIX, SortBy="CreationTime", SortOrder="Descending", PaginationConfig={"MaxItems": _MOST_LISTED}
         )
         return [job for page in pages for job in page["TrainingJobSummaries"]]
 

@@ -26,21 +26,21 @@ def check_requests(requests: Sequence[Mapping[str, Any]]) -> None:
 
 
 @cache
-def _input_shape(operation: str) -> Any:
+def _input_shape() -> Any:
     try:
         import botocore.session
     except ImportError as error:
         raise MissingDependencyError("boto3", feature="SageMaker", install=pip_install("procsnake[aws]")) from error
-    return botocore.session.get_session().get_service_model("sagemaker").operation_model(operation).input_shape
+    return botocore.session.get_session().get_service_model("sagemaker").operation_model("CreateTrainingJob").input_shape
 
 
-def model_faults(request: Mapping[str, Any], operation: str = "CreateTrainingJob") -> list[str]:
+def model_faults(request: Mapping[str, Any]) -> list[str]:
     """What contradicts the service's model: types and required members, and, which boto3 itself leaves out, choices, patterns
     and limits of lengths and numbers.
     """
     from botocore.validate import ParamValidator
 
-    shape = _input_shape(operation)
+    shape = _input_shape()
     report = ParamValidator().validate(request, shape).generate_report().splitlines()
     return [*filter(None, report), *_limits(request, shape, "")]
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import yaml
 
-from envs.common.command_line import write_whole
 from envs.common.errors import ConfigError
+from envs.common.whole_files import write_whole
 from train.config import Experiment, Tune
-from train.rllib.ray_runtime import num_processes, running_ray
+from train.rllib.ray_runtime import running_ray
 from train.run import check
 from train.runs.folder import RunError, disk_errors
 from train.tuning.space import Choice, Space, algorithm_of, applying, parse_space, with_values
@@ -83,13 +83,15 @@ def tune(experiment: Experiment, *, runs_dir: str | os.PathLike[str] = "runs", s
             raise ConfigError("pbt changes the values of trials that go on, so Optuna can't choose them; take asha or random")
         import_module("optuna")
     base = replace(experiment, tune=Tune())
-    for values in _corners(spaces):
-        check(with_values(base, values))
+    corners = [with_values(base, values) for values in _corners(spaces)]
+    for corner in corners:
+        check(corner)
+    room = room_for(corners)
     folder = (Path(runs_dir) / f"{experiment.name}-tune-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
     with disk_errors(folder):
         folder.mkdir(parents=True)
-    with running_ray(settings.concurrent * num_processes(base)):
-        trials = _search(base, settings, spaces, folder, say)
+    with running_ray(settings.concurrent * len(room)):
+        trials = _search(base, settings, spaces, folder, room, say)
     if all(trial.error for trial in trials):
         raise RunError(f"every trial failed; the first with: {trials[0].error}. The search lies in {folder}")
     return _write_down(folder, base, trials, settings.metric)
@@ -118,14 +120,34 @@ def _algorithm_for(key: str, ends: Mapping[str, Any]) -> dict[str, str]:
     return {"algorithm": needed}
 
 
-def _search(base: Experiment, settings: Tune, spaces: Mapping[str, Space], folder: Path, say: Say) -> list[Trial]:
+def room_for(experiments: Sequence[Experiment]) -> list[dict[str, float]]:
+    """Return what Ray reserves for any of these experiments: a bundle for each process, that of the trial itself first.
+
+    Whatever finds no room in a trial's bundles would wait for ever.
+    """
+    runners, learners, gpus = (
+        max(getattr(experiment, name) for experiment in experiments)
+        for name in ("num_env_runners", "num_learners", "num_gpus_per_learner")
+    )
+    learner = {"CPU": 1.0, "GPU": float(gpus)} if gpus else {"CPU": 1.0}
+    return [{"CPU": 1.0}] * (1 + runners) + [learner] * learners
+
+
+def _search(
+    base: Experiment,
+    settings: Tune,
+    spaces: Mapping[str, Space],
+    folder: Path,
+    room: list[dict[str, float]],
+    say: Say,
+) -> list[Trial]:
     from ray import tune as ray_tune
 
     from train.tuning.searchers import searcher_of
     from train.tuning.trial import FIXED, TrialRun
 
     fixed = {"experiment": base.to_dict(), "folder": str(folder), "metric": settings.metric}
-    resources = ray_tune.PlacementGroupFactory([{"CPU": 1.0}] * num_processes(base))
+    resources = ray_tune.PlacementGroupFactory(room)
     drawn = {key: space.domain() for key, space in spaces.items()} if settings.searcher == "random" else {}
     tuner = ray_tune.Tuner(
         ray_tune.with_resources(TrialRun, resources),

@@ -14,6 +14,7 @@ from envs.wrappers import BatchWrapper
 from train.rollouts.reward_scaling import RewardScaler
 
 _CLIP = 5.0
+_FEATURES = 128
 _EPSILON = 1e-8
 _LEARNED = ("target", "predictor", "optimizer")
 
@@ -30,7 +31,6 @@ class NoveltyBonus:
         self,
         observation_shape: tuple[int, int, int],
         *,
-        features: int = 128,
         learning_rate: float = 1e-4,
         proportion: float = 0.25,
         seed: int = 0,
@@ -43,10 +43,10 @@ class NoveltyBonus:
         self._generator = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.target = _network(observation_shape, features).requires_grad_(False)
+            self.target = _network(observation_shape).requires_grad_(False)
             self.predictor = nn.Sequential(
-                _network(observation_shape, features), nn.ReLU(), nn.Linear(features, features), nn.ReLU(),
-                nn.Linear(features, features),
+                _network(observation_shape), nn.ReLU(), nn.Linear(_FEATURES, _FEATURES), nn.ReLU(),
+                nn.Linear(_FEATURES, _FEATURES),
             )  # fmt: skip
         self.optimizer = torch.optim.Adam(self.predictor.parameters(), lr=learning_rate)
         self._count = 0.0
@@ -99,13 +99,13 @@ class NoveltyBonus:
         return inputs.clamp(-_CLIP, _CLIP).permute(0, 3, 1, 2)
 
 
-def _network(shape: tuple[int, int, int], features: int) -> nn.Sequential:
+def _network(shape: tuple[int, int, int]) -> nn.Sequential:
     body = nn.Sequential(
         nn.Conv2d(shape[2], 16, 8, 4), nn.LeakyReLU(), nn.Conv2d(16, 32, 4, 2, 1), nn.LeakyReLU(), nn.Flatten()
     )
     with torch.no_grad():
         inputs = body(torch.zeros(1, shape[2], *shape[:2])).shape[1]
-    body.append(nn.Linear(inputs, features))
+    body.append(nn.Linear(inputs, _FEATURES))
     for layer in body:
         if isinstance(layer, nn.Conv2d | nn.Linear):
             assert layer.bias is not None

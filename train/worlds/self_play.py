@@ -148,7 +148,7 @@ class SelfPlay(BatchWrapper):
         super().__init__(world)
         self.pool = pool or Pool(opponents, most_past=most_past, exponent=exponent)
         self.share, self.learners, self.past_every = share, learners, past_every
-        self._random = np.random.default_rng(seed)
+        self._seed, self._random = seed, np.random.default_rng(seed)
         self._calls = 0
         shape = (world.num_games, world.rows_per_game)
         self._seats: list[list[Opponent | None]] = [[None] * shape[1] for _ in range(shape[0])]
@@ -177,7 +177,7 @@ class SelfPlay(BatchWrapper):
 
     def restart(self, seed: int | None = None) -> None:
         if seed is not None:
-            self._random = np.random.default_rng(seed)
+            self._random = np.random.default_rng([self._seed, seed])
         super().restart(seed)
         self._columns.clear()
         self._draw_seats(np.arange(self.num_games))

@@ -12,8 +12,9 @@ import pytest
 
 from envs.common.errors import ConfigError, UnknownNameError
 from train.cluster.instances import gpus, has_own_disk, is_size, memory_gib, vcpus
-from train.cluster.scale import Heterogeneous, Homogeneous, Single, scale_overrides
-from train.cluster.sizes import explain, sized, steps_per_update
+from train.cluster.ray_node import start_command
+from train.cluster.scale import Heterogeneous, Homogeneous, Single, group_resources, scale_overrides
+from train.cluster.sizes import explanation, sized, steps_per_update
 from train.config import Experiment
 
 # aws.amazon.com/ec2/instance-types
@@ -146,10 +147,10 @@ def test_learning_from_replay_keeps_its_batches_and_gets_more_shards():
 
 
 def test_the_explanation_shows_the_sum():
-    text = explain(load("battlesnake-ppo", "3*ml.c5.4xlarge"))
-    assert "47 = 16 CPUs × 3 instances − 1" in text
-    assert "tuned for: 8192" in text
-    assert "nothing is derived" in explain(Experiment.load("battlesnake-ppo"))
+    told = dict(explanation(load("battlesnake-ppo", "3*ml.c5.4xlarge")))
+    assert told["env runners"].startswith("47 = 16 CPUs × 3 instances − 1")
+    assert "tuned for: 8192" in told["batch"]
+    assert dict(explanation(Experiment.load("battlesnake-ppo")))["scale"] == "local: nothing is derived"
 
 
 def test_short_forms_mean_what_they_say():
@@ -192,3 +193,9 @@ def test_mistakes_in_a_scale_are_named(override, message):
 def test_other_short_forms_are_refused(text):
     with pytest.raises(ConfigError):
         scale_overrides(text)
+
+
+@pytest.mark.parametrize(("group", "offered"), [("learner", {"group_learner": 1000}), ("all", {})])
+def test_machines_that_learn_and_play_are_no_group(group, offered):
+    assert group_resources(group) == offered
+    assert f"--resources={json.dumps(offered)}" in start_command(address="10.0.0.2", group=group, head=None)

@@ -89,6 +89,18 @@ case "$*" in *start*) cat >/dev/null; echo 10.0.0.5;; esac
     assert all(line.endswith("train.cluster.node stop") for line in rest)
 
 
+def test_a_clean_up_that_takes_too_long_does_not_hide_the_reason(tmp_path, monkeypatch):
+    ssh = tmp_path / "ssh"
+    ssh.write_text("""#!/bin/sh
+case "$*" in *start*) echo "no room here" >&2; exit 1;; *) exec sleep 60;; esac
+""")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr("train.cluster.ssh._SECONDS", 2.0)
+    with pytest.raises(ClusterError, match="gpu: no room here"):
+        up(Machines(head="gpu"), print)
+
+
 @pytest.mark.parametrize(("refuses", "stopped"), [("gpu", []), ("cpu-1", ["gpu"])])
 def test_a_machine_with_a_cluster_keeps_it(tmp_path, monkeypatch, refuses, stopped):
     log, ssh = tmp_path / "log", tmp_path / "ssh"

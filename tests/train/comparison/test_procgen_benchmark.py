@@ -75,6 +75,7 @@ def test_the_page_has_each_games_row_curve_and_film(made):
     _, out, _ = made
     page = (out / "benchmark.html").read_text()
     assert page.count("data:video/mp4") == 2
+    assert "An episode of each game: the one in the middle" in page
     assert {"8.2", "5.3"} <= set(re.findall(r">([\d.]+)<", page)), "OpenAI's PPO after 8 M steps on unseen levels of both games"
     assert "http" not in re.sub(r"http://www\.w3\.org/\S+", "", page.split("</style>")[-1].split("<script")[0])
 

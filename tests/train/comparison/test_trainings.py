@@ -65,6 +65,34 @@ def test_an_interrupted_training_saves_and_the_next_call_goes_on_with_it(tmp_pat
     assert said[0] == f"long: going on with {run} …"
 
 
+INTERRUPTED = """
+import os, sys
+from pathlib import Path
+from tests.train.comparison.test_trainings import training
+from train.comparison.trainings import train_all
+
+class Running:
+    def poll(self):
+        os.kill(os.getpid(), int(sys.argv[2]))
+
+    def terminate(self):
+        print("told to end", flush=True)
+
+    def wait(self):
+        print("waited for", flush=True)
+
+train_all([training("one")], Path(sys.argv[1]), say=lambda _: None, begin=lambda *_: Running())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_this_process_ends_its_trainings_first(tmp_path, number):
+    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path), str(int(number))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines() == ["told to end", "waited for"]
+    assert "KeyboardInterrupt" in done.stderr
+
+
 def long_one(**changes):
     return training("long", budget={"total_agent_steps": 400_000}, **changes)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,33 +56,51 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cluster(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("c")
     (folder / "job").mkdir()
-    with socket.socket() as one, socket.socket() as other:
-        for free in (one, other):
-            free.bind(("127.0.0.1", 0))
-        port, dashboard = one.getsockname()[1], other.getsockname()[1]
     environment = {
         **os.environ,
         "PYTHONPATH": str(installed), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "RAY_TMPDIR": str(folder), "RAY_JOB_STOP_WAIT_TIME_S": "100",
     }  # fmt: skip
+    for _ in range(3):
+        with running_head(folder, environment) as made:
+            if made is not None:
+                yield made
+                return
+    pytest.fail(f"no head of Ray answers: {(folder / 'head.log').read_text()[-3000:]}")
+
+
+@contextmanager
+def running_head(folder: Path, environment: dict[str, str]) -> Iterator[Cluster | None]:
+    """A head of Ray on two free ports. None if it doesn't answer: another program may have taken one of them before Ray."""
+    with socket.socket() as one, socket.socket() as other:
+        for free in (one, other):
+            free.bind(("127.0.0.1", 0))
+        port, dashboard = one.getsockname()[1], other.getsockname()[1]
     made = Cluster(f"http://127.0.0.1:{dashboard}", folder, environment)
-    head = subprocess.Popen(
-        [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--port={port}", "--num-cpus=2",
-         "--node-ip-address=127.0.0.1", "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}", "--disable-usage-stats"],
-        env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    with (folder / "head.log").open("a") as log:
+        head = subprocess.Popen(
+            [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--port={port}", "--num-cpus=2",
+             "--node-ip-address=127.0.0.1", "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}",
+             "--disable-usage-stats"],
+            env=environment, cwd=folder, stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
     try:
-        deadline = time.monotonic() + 120
-        while head.poll() is None and time.monotonic() < deadline:
-            time.sleep(1)
-            asked = [sys.executable, "-m", "ray.scripts.scripts", "job", "list", "--address", made.address]
-            if not subprocess.run(asked, env=environment, capture_output=True, check=False).returncode:
-                break
-        yield made
+        yield made if answers(made, head) else None
     finally:
         # Its own processes end with it.
         head.terminate()
         head.wait(60)
+
+
+def answers(cluster: Cluster, head: subprocess.Popen[bytes]) -> bool:
+    """Whether the job server of a head answers within a minute."""
+    asked = [sys.executable, "-m", "ray.scripts.scripts", "job", "list", "--address", cluster.address]
+    deadline = time.monotonic() + 60
+    while head.poll() is None and time.monotonic() < deadline:
+        time.sleep(1)
+        if not subprocess.run(asked, env=cluster.environment, capture_output=True, check=False).returncode:
+            return head.poll() is None
+    return False
 
 
 def submit(cluster: Cluster, *words: str, experiment: Experiment, expect: int = 0) -> str:

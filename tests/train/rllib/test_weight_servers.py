@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import ray
 
-from train.rllib.weight_servers import WeightServer
+from train.rllib import weight_servers
+from train.rllib.weight_servers import WeightServer, WeightServers
 
 
 def weights(version):
@@ -43,3 +44,29 @@ def test_older_weights_that_come_late_are_ignored(one_ray):
         server.push(weights(version))
     assert server.pull_if_newer(2)["weights_seq_no"] == 3
     assert server.pull_if_newer(3) is None
+
+
+def test_the_last_machine_that_is_left_goes_on_getting_weights(monkeypatch):
+    machines, pushed = [28 * "1a", 28 * "2b"], []
+
+    def actor(name):
+        return SimpleNamespace(name=name, push=SimpleNamespace(remote=lambda _, onward: pushed.append(onward)))
+
+    def options(*, name="main", **_):
+        return SimpleNamespace(remote=lambda: actor(name))
+
+    def nodes():
+        return [{"NodeID": machine, "Alive": True, "Resources": {"CPU": 1.0}} for machine in machines]
+
+    own = SimpleNamespace(remote=lambda _: SimpleNamespace(options=options), nodes=nodes, put=lambda value: value)
+    monkeypatch.setattr(weight_servers, "ray", own)
+    monkeypatch.setattr(weight_servers, "_SECONDS_BETWEEN_LOOKS", 0.0)
+    learned = SimpleNamespace(get_state=lambda **_: {"learner": {"rl_module": {}, "weights_seq_no": 1}})
+    servers = WeightServers({})
+    servers.publish(learned)
+    del machines[0]
+    servers.publish(learned)
+    both, left = ([server.name.rpartition("-")[2] for server in onward] for onward in pushed)
+    assert (both, left) == ([28 * "1a", 28 * "2b"], [28 * "2b"])
+    WeightServers({}).publish(learned)
+    assert pushed[-1] == []

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
+from ray.exceptions import RayActorError
 
 from tests.train.experiments import toy
 from train.ppo import PPOConfig
+from train.rllib import weight_servers
 from train.rollouts.batch_runner import BatchEnvRunner
 from train.runs.metrics import episode_sums
 
@@ -32,9 +36,19 @@ def test_every_decision_of_an_ended_episode_is_an_entry(one_ray):
     assert sums <= len(fragment) <= sums + 5 * 128
 
 
-def test_a_cut_episode_is_worth_what_its_final_observation_promises(one_ray):
-    """With lambda 0 an advantage is r + gamma V(next) - V; a game cut at every step takes V from the final observation."""
+@pytest.mark.parametrize("both", [False, True])
+def test_a_cut_episode_is_worth_what_its_final_observation_promises(one_ray, both):
+    """With lambda 0 an advantage is r + gamma V(next) - V; a game cut at every step takes V from the final observation.
+
+    Action 0 terminates the episode, after which nothing follows, even if it is cut off at `both` ends.
+    """
     played = runner("corridor", options={"max_turns": 1}, gae_lambda=0.0, gamma=0.5)
+
+    def advance(actions, advance=played.env.advance):
+        advance(actions)
+        played.env.truncated |= both & played.env.terminated
+
+    played.env.advance = advance
     (fragment,) = played.sample(num_timesteps=1)
     with torch.inference_mode():
         value = played.module.rollout(torch.eye(11, dtype=torch.uint8)[:, None, None, :] * 255)[1].numpy()
@@ -97,3 +111,21 @@ def test_an_unknown_world_option_is_a_config_error():
 
     with pytest.raises(ConfigError, match="num_gamez"):
         make_world({"name": "identity", "imports": ["tests.train.small_worlds"], "num_gamez": 3})
+
+
+def test_a_runner_whose_weight_server_is_lost_looks_for_another(one_ray, monkeypatch):
+    played, asked, there = runner("identity"), [], ["lost", "main"]
+
+    def server(name):
+        return SimpleNamespace(pull_if_newer=SimpleNamespace(remote=lambda version: name))
+
+    def get(name):
+        asked.append(name)
+        if name == "lost":
+            raise RayActorError
+
+    monkeypatch.setattr(weight_servers, "ray", SimpleNamespace(get=get))
+    source = SimpleNamespace(nearest=lambda: server(there.pop(0)))
+    for _ in range(3):
+        played.take_newest_weights(source)
+    assert asked == ["lost", "main", "main"]

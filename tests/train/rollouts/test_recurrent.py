@@ -140,11 +140,6 @@ def test_learning_goes_on_with_fewer_stretches_than_minibatches(one_ray):
     assert np.isfinite(told["learners"]["default_policy"]["policy_loss"])
 
 
-def test_parts_without_any_decision_are_refused():
-    with pytest.raises(ConfigError, match=r"ppo\.num_minibatches is 4, .* 3 decisions"):
-        shuffled_stretches(torch.tensor([0, 1, 1]), 4, torch.Generator())
-
-
 def test_what_was_remembered_ends_with_the_episode_and_lasts_over_rollouts():
     runner = runner_of(recall(4, num_steps=3, num_games=2, delay=2))
     runner.sample()

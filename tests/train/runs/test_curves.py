@@ -127,3 +127,19 @@ def test_the_band_is_the_interval_that_is_asked_for(runs, tmp_path, interval, ba
     assert ("low" in line) == ("Bands:" in page.text) == (band is not None)
     if band:
         assert (line["low"][-1], line["high"][-1]) == pytest.approx(band, rel=1e-5)
+
+
+def test_what_lies_beside_runs_is_no_run(runs, tmp_path, capsys):
+    """As with `procsnake plot runs/*`."""
+    (tmp_path / "notes.txt").touch()
+    assert procsnake.main(["plot", str(tmp_path / "notes.txt"), str(runs[0])]) == 2
+    assert "notes.txt is no run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "progress.csv"])
+def test_a_file_that_cannot_be_read_is_named(runs, name):
+    path = runs[0] / name
+    path.unlink()
+    path.symlink_to(path)
+    with pytest.raises(RunError, match=rf"{name} can't be read: .*Check the rights"):
+        groups_of(runs)

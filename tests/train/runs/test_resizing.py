@@ -47,7 +47,9 @@ def test_a_scale_of_another_size_counts_for_instances():
 
 
 def test_apex_gets_replay_shards_for_its_env_runners():
-    assert resized(Experiment.load("battlesnake-apex"), ["num_env_runners=40"]).settings.num_replay_shards == 3
+    more = resized(Experiment.load("battlesnake-apex"), ["num_env_runners=40"])
+    assert more.settings.num_replay_shards == 3
+    assert resized(more, ["num_env_runners=2"]).settings.num_replay_shards == 2
 
 
 @pytest.mark.parametrize(

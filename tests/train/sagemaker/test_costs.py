@@ -66,3 +66,8 @@ def test_a_job_that_has_not_been_billed_has_no_line():
 def test_other_forms_of_a_price_are_refused(text):
     with pytest.raises(ConfigError):
         parse_prices([text])
+
+
+def test_without_all_prices_there_is_no_sum():
+    *_, last = bill_lines([SPOT, GROUPS], parse_prices(["ml.c5.4xlarge=0.8"]))
+    assert "--price" in last

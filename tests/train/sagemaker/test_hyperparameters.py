@@ -177,3 +177,9 @@ def test_a_script_that_an_estimator_names_is_not_dropped_silently(sent):
     (note,) = task.notes
     assert "entry_point 'train-snake.py' is not run: this image trains the experiment 'battlesnake-ppo'" in note
     assert task.overrides == []
+
+
+@pytest.mark.parametrize("override", ["no-equals", "=1", "env.options.day=2020-13-45", "env.options.x=[1", "x=" + "[" * 2000])
+def test_overrides_of_another_form_are_refused_before_a_job_is_paid_for(override):
+    with pytest.raises(ConfigError, match="override "):
+        encode_overrides("battlesnake-ppo", [override])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import math
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,24 @@ def test_a_trial_that_failed_or_has_no_score_is_never_the_best(mode, order):
 def test_nothing_to_search_is_said():
     with pytest.raises(ConfigError, match="--search"):
         tune(toy("identity"))
+
+
+@pytest.mark.parametrize(
+    ("search", "room"),
+    [
+        (["num_env_runners=0,2"], [{"CPU": 1.0}] * 3),
+        (["num_env_runners=1..4", "num_learners=0,2"], [{"CPU": 1.0}] * 7),
+        (["num_learners=2,3", "num_gpus_per_learner=0,1"], [{"CPU": 1.0}] + [{"CPU": 1.0, "GPU": 1.0}] * 3),
+        (["ppo.gamma=0.5..0.9"], [{"CPU": 1.0}]),
+    ],
+)
+def test_there_is_room_for_the_largest_trial(tmp_path, monkeypatch, search, room):
+    """Otherwise its processes would wait for ever."""
+    seen, ended = [], [Trial(tmp_path, {}, 1.0, 100, "")]
+    monkeypatch.setattr("train.tuning.tune.running_ray", lambda num_cpus: nullcontext(seen.append(num_cpus)))
+    monkeypatch.setattr("train.tuning.tune._search", lambda *given: seen.append(given[-2]) or ended)
+    tune(toy("identity").override(["tune.concurrent=2"]).search(search), runs_dir=tmp_path)
+    assert seen == [2 * len(room), room]
 
 
 def searched(tmp_path, *overrides, search=("ppo.learning_rate=1e-6,1e-2",), steps=8 * 1024):

@@ -61,6 +61,24 @@ def test_the_bonus_is_paid_beside_the_reward_and_limited() -> None:
     assert inner.rewards.tolist() == [3, 8]
 
 
+def test_the_bonus_is_the_error_over_the_deviation_of_all_discounted_returns_so_far() -> None:
+    """With a predictor that doesn't learn, the errors after a step are those that it was paid for."""
+    most, every = 2.0, []
+    world = CuriousWorld(Counting(space=SPACE), gamma=0.5, most=most, learning_rate=0.0)
+    returns, limited = np.zeros(2), 0
+    world.restart()
+    for _ in range(12):
+        world.advance(np.zeros(2, int))
+        ended = world.terminated[:, None, None, None]
+        errors = world.novelty.errors(np.where(ended, world.final_observations, world.observations))
+        returns = 0.5 * returns + errors
+        every.append(returns)
+        scaled = errors / np.sqrt(np.var(every) + 1e-8)
+        np.testing.assert_allclose(world.bonus, np.minimum(scaled, most), rtol=1e-4)
+        limited += (scaled > most).sum()
+    assert 0 < limited < 24
+
+
 @pytest.mark.parametrize("episodic", [False, True])
 def test_only_the_episodic_form_forgets_at_an_ending(episodic: bool) -> None:
     world = CuriousWorld(Counting(space=SPACE), gamma=0.5, episodic=episodic, learning_rate=0.0)

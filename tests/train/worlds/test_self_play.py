@@ -76,7 +76,7 @@ def test_opponents_make_the_moves_that_they_choose():
     """With flood in every seat but one, its snakes move as flood moves."""
     env = world(share=1.0)
     env.restart(1)
-    flood = make("flood")
+    flood, compared = make("flood"), 0
     for _ in range(30):
         state = env.world.state.copy()
         theirs = np.argwhere((state.arrays.cause == ALIVE) & ~env._mine)
@@ -89,6 +89,8 @@ def test_opponents_make_the_moves_that_they_choose():
             if lived and env.world.state.arrays.cause[b, i] == ALIVE:
                 dx, dy = ((0, 1), (0, -1), (-1, 0), (1, 0))[move]
                 assert env.world.state.body(b, i)[0] == (x + dx, y + dy)
+                compared += 1
+    assert compared > 300
 
 
 def test_without_a_share_it_is_plain_self_play():
@@ -126,6 +128,38 @@ def test_the_league_knows_who_is_beaten():
     rates = env.drain_episodes()
     assert rates["league_suicidal"][0] > 0.7
     assert 0.25 < rates["league_flood"][0] < 0.75
+
+
+IN_THE_OPEN, AT_THE_EDGE = [(1, 3), (1, 2), (1, 1)], [(1, 6), (1, 5), (1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "score"),
+    [
+        pytest.param(IN_THE_OPEN, AT_THE_EDGE, 1.0, id="the learner survives the last turn, on which the opponent dies"),
+        pytest.param(AT_THE_EDGE, AT_THE_EDGE, 0.5, id="both die on the last turn"),
+        pytest.param(AT_THE_EDGE, IN_THE_OPEN, 0.0, id="the opponent survives the last turn, on which the learner dies"),
+    ],
+)
+def test_who_outlived_whom_is_decided_by_the_last_turn(own, other, score):
+    """Both go up; the opponent's snake stands four columns to the right of the learner's."""
+    league = {"opponents": ["suicidal"], "share": 1.0, "past_every": None}
+    env = make_world({**BASE, "num_games": 1, "num_snakes": 2, "self_play": league})
+    env.restart(0)
+    env.world.state.clear(0)
+    learner = int(env._mine[0].argmax())
+    env.world.state.place_snake(0, learner, own)
+    env.world.state.place_snake(0, 1 - learner, [(x + 4, y) for x, y in other])
+    env.advance(np.ones(2, int))
+    assert env.pool.fixed[0].win_rate == pytest.approx(0.5 + (score - 0.5) / 200)
+
+
+@pytest.mark.parametrize("score", [0.0, 0.5, 1.0])
+def test_the_win_rate_forgets_meetings_at_the_rate_of_its_memory(score):
+    pool = Pool(["random"], most_past=0, exponent=1.0, memory=4)
+    for _ in range(3):
+        pool.note(pool.fixed[0], score)
+    assert pool.fixed[0].win_rate == pytest.approx(score + (0.5 - score) * 0.75**3)
 
 
 def test_the_hard_to_beat_are_met_most():
@@ -319,3 +353,12 @@ def test_the_runner_learns_from_the_learners_rows_alone_and_the_pool_grows(one_r
         assert 0 < len(fragment) <= 8 * 20
     assert len(played.env.pool.past) == 3
     assert played.get_metrics()["episode_sums"]["league_random"].peek() >= 0
+
+
+def test_the_seed_decides_who_sits_where():
+    seats = []
+    for seed in (0, 0, 1):
+        env = world(share=1.0, seed=seed)
+        env.restart(5)
+        seats.append(env.valid.tolist())
+    assert seats[0] == seats[1] != seats[2]
