@@ -94,7 +94,8 @@ print(run.path)
 #
 # ## Measure
 #
-# Win rates with 95 % Wilson intervals. By chance a game of four would be won in 25 %, a duel in 50 %; a draw is not a win.
+# Win rates with 95 % Wilson intervals; a draw is not a win. By chance alone a snake wins 25 % of four-snake games and 50 % of
+# duels.
 
 # %%
 snake = agents.make(run.path)

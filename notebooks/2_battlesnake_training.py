@@ -76,7 +76,8 @@ Image.fromarray(rgb_array(world.state, 0, panel=True))
 # %% [markdown]
 # ## What a snake sees
 #
-# Twelve planes around its own head, turned so that it heads up. Brighter is more; most planes are empty most of the time.
+# Twelve planes around its own head, turned so that it heads up. Brighter is more; most planes are empty most of the time. The
+# experiment `battlesnake-ppo` adds four with what the snake can reach (`reach=True`).
 
 
 # %%

@@ -96,7 +96,8 @@ assert procsnake.main(["launch", *SCALES["homogeneous"], *places, "--print-reque
 # ## The same job by AWS's SDK
 #
 # Those who script with version 3 of the SageMaker Python SDK get a `ModelTrainer` for the same request; `trainer.train()` would
-# create the job. The SDK is an extra of its own: `pip install --constraint constraints-sagemaker.txt 'procsnake[sagemaker]'`.
+# create the job. The SDK is an extra of its own, in a clone:
+# `pip install --constraint constraints-sagemaker.txt -e '.[sagemaker]'`.
 
 # %%
 overrides = scale_overrides("3*ml.c5.4xlarge")

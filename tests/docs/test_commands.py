@@ -49,7 +49,7 @@ MINIATURE = {
 }
 """What is added to commands, so that they take seconds."""
 SNAKE = r"runs/my-run(/bundle)?|runs/battlesnake-\w+-…(/bundle)?|snake\.zip|champion-\w+"
-SERVER = r"http://127\.0\.0\.1:8000|https://[\w.…]+(/SECRET)?"
+SERVER = r"(http://127\.0\.0\.1:8000|https://[\w.…]+)(/SECRET)?"
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=str)
