@@ -65,8 +65,9 @@ def test_an_interrupted_training_saves_and_the_next_call_goes_on_with_it(tmp_pat
     assert said[0] == f"long: going on with {run} …"
 
 
+# Under nohup, SIGHUP is ignored from the start.
 INTERRUPTED = """
-import os, sys
+import os, signal, sys
 from pathlib import Path
 from tests.train.comparison.test_trainings import training
 from train.comparison.trainings import train_all
@@ -81,6 +82,7 @@ class Running:
     def wait(self):
         print("waited for", flush=True)
 
+signal.signal(int(sys.argv[2]), signal.SIG_DFL)
 train_all([training("one")], Path(sys.argv[1]), say=lambda _: None, begin=lambda *_: Running())
 """
 
