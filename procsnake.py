@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -322,10 +322,11 @@ def _require_a_snake(experiment: Experiment, name_or_path: str) -> None:
         raise ConfigError(f"quickstart serves what it trains, and {experiment.algorithm} trains no policy; {instead}")
     world = experiment.env.name
     if world != "battlesnake":
-        from train.runs.export import contracts, single_world
+        from train.runs.export import contracts
+        from train.worlds.build import single_world
 
         # Curricula, mixtures and worlds of a user's own may be of Battlesnake's boards.
-        with single_world(experiment) as made:
+        with closing(single_world(experiment)) as made:
             if not is_observation_type(contracts(experiment, made)["observation"]["type"]):
                 raise ConfigError(f"quickstart serves a snake, and {experiment.name} trains in {world}; {instead}")
 

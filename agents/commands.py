@@ -169,7 +169,7 @@ def _evaluate_solo(options: argparse.Namespace) -> int:
 
     if options.against or options.levels:
         raise ConfigError("with --solo nobody else plays; leave out --against and --levels")
-    boards = options.boards or _SOLO_BOARDS
+    boards = _SOLO_BOARDS if options.boards is None else options.boards
     sides = boards.split(",")
     if not all(side.isdecimal() and len(side) < 3 for side in sides):
         raise ConfigError(f"--boards is {boards!r}; it is the sides of square boards with commas between, as 7,11,19")

@@ -13,6 +13,7 @@ from agents.registry import is_server, make, options_given, options_of
 from envs.common.command_line import at_least
 from envs.common.errors import ConfigError
 
+ONE_LIMIT = "effort is limited in one way: by nodes, by processor time, or by wall time"
 _LIMITS = {"nodes", "cpu_ms", "simulations"}
 """The options by which an agent's name limits its effort."""
 
@@ -31,7 +32,7 @@ class Effort:
 
     def __post_init__(self) -> None:
         if len(self.options) > 1:
-            raise ConfigError("effort is limited in one way: by nodes, by processor time, or by wall time")
+            raise ConfigError(ONE_LIMIT)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -89,7 +90,7 @@ def effort_of(options: argparse.Namespace) -> Effort:
     if wall and options.time is None:
         raise ConfigError("--wall says what --time is; say how long: --time MS --wall")
     if wall and options.nodes is not None:
-        raise ConfigError("effort is limited in one way: by nodes, by processor time, or by wall time")
+        raise ConfigError(ONE_LIMIT)
     return Effort(nodes=options.nodes, cpu_ms=None if wall else options.time)
 
 

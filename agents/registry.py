@@ -188,17 +188,18 @@ def _construct(factory: Callable[..., Agent], name: str, options: dict[str, Any]
     except TypeError as error:
         raise ConfigError(f"agent {name!r} can't be made with options {sorted(options)}: {error}") from error
     for option, parameter in signature.parameters.items():
-        if option in options and not _fits(options[option], type(parameter.default)):
-            wanted = _KINDS[type(parameter.default)]
-            raise ConfigError(f"agent {name!r} can't be made: {option} is {options[option]!r}; it must be {wanted}")
+        kind = _DECLARED.get(parameter.annotation, type(parameter.default))
+        if option in options and not _fits(options[option], kind):
+            raise ConfigError(f"agent {name!r} can't be made: {option} is {options[option]!r}; it must be {_KINDS[kind]}")
     return factory(**options)
 
 
 _KINDS = {bool: "true or false, in small letters", int: "a whole number", float: "a number"}
+_DECLARED = {annotation: kind for kind in _KINDS for annotation in (kind, kind.__name__)}
 
 
 def _fits(value: Any, kind: type) -> bool:
-    """Whether an option's value is of its default's kind. Objects that no name can hold are the agent's own affair."""
+    """Whether an option's value is of its kind. Objects that no name can hold are the agent's own affair."""
     if kind not in _KINDS or not isinstance(value, bool | int | float | str):
         return True
     return isinstance(value, bool) if kind is bool else isinstance(value, int | kind) and not isinstance(value, bool)

@@ -7,7 +7,7 @@ snake's slot (row = game * rows_per_game + slot). Trainers see rows only, so the
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from envs.common.errors import InvalidActionError
 from envs.pictures import picture_of
 
 Evaluation = Literal["episodes", "opponents", "levels"]
@@ -40,8 +41,8 @@ class BatchEnv(VectorEnv):
 
     * `restart(seed)` and `advance(actions)` change the arrays below in place and return nothing. Trainers use these. Copy what
       you need after the next `advance`.
-    * Gymnasium's `reset` and `step`, which return copies. `step` drops the columns of `drain_episodes`: it tells of an episode
-      in `final_info` alone, and whoever drives a world this way never asks for them.
+    * Gymnasium's `reset` and `step`, which return copies. `step` drains the episodes itself: it tells of them in `final_info`
+      alone, and whoever drives a world this way never asks for them.
 
     These are the arrays, for R = `num_envs` rows and A actions. They hold after `restart` and after each `advance`:
 
@@ -109,6 +110,15 @@ class BatchEnv(VectorEnv):
     def advance(self, actions: np.ndarray) -> None:
         """Play one step of every game. `actions` are integers (R,); those of rows that are not valid are ignored."""
 
+    def checked_actions(self, actions: np.ndarray) -> np.ndarray:
+        """Return `actions` as an array, for `advance`. Raises `InvalidActionError` if they aren't integers (R,)."""
+        actions = np.asarray(actions)
+        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
+            raise InvalidActionError(
+                f"actions have shape {actions.shape} and dtype {actions.dtype}; expected integers of shape ({self.num_envs},)"
+            )
+        return actions
+
     @abstractmethod
     def drain_episodes(self) -> dict[str, np.ndarray]:
         """Return columns with one entry for each episode that ended since the last call, in the order of their ends.
@@ -121,6 +131,7 @@ class BatchEnv(VectorEnv):
         """Return the results of the episodes that ended with the last step, in the form of Gymnasium's `info`.
 
         `ended`, bool (R,), says in which rows an episode ended. Each result is an array (R,), with a mask `_name` beside it.
+        With the default, {}, Gymnasium's users get the columns of `drain_episodes`.
         """
         return {}
 
@@ -164,8 +175,10 @@ class BatchEnv(VectorEnv):
         ended = self.terminated | self.truncated
         if ended.any():
             info["final_obs"], info["_final_obs"] = _as_objects(self.final_observations, ended), ended
-            info["final_info"], info["_final_info"] = self.final_info(ended), ended
-            self.drain_episodes()  # Nobody else would, and the columns would grow with every episode.
+            told = self.final_info(ended)
+            # Whoever drives a world this way doesn't drain the columns, and they would grow with every episode.
+            columns = self.drain_episodes()
+            info["final_info"], info["_final_info"] = told or by_row(columns, self.num_envs), ended
         return self.observations.copy(), self.rewards.copy(), self.terminated.copy(), self.truncated.copy(), info
 
     def _info(self) -> dict[str, Any]:
@@ -173,6 +186,20 @@ class BatchEnv(VectorEnv):
         if self.action_mask is not None:
             info["action_mask"] = self.action_mask.copy()
         return info
+
+
+def by_row(columns: Mapping[str, np.ndarray], num_rows: int) -> dict[str, np.ndarray]:
+    """Return columns of episodes that ended in one step, of which one is `row`, as Gymnasium's `info` has them.
+
+    Each becomes an array (R,), which is 0 where no episode ended, with a mask `_name` beside it.
+    """
+    rows, ended = columns["row"], np.zeros(num_rows, np.bool_)
+    ended[rows] = True
+    info: dict[str, np.ndarray] = {}
+    for name, column in columns.items():
+        info[name], info[f"_{name}"] = np.zeros(num_rows, column.dtype), ended
+        info[name][rows] = column
+    return info
 
 
 def _as_objects(observations: np.ndarray, where: np.ndarray) -> np.ndarray:

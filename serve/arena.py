@@ -41,7 +41,7 @@ API_VERSION = "1"
 ARRIVED = "procsnake.arrived"
 """Key of the WSGI environment at which a server leaves the `time.monotonic()` at which a request was complete."""
 REPLY = "procsnake.reply"
-"""Where a server leaves a `serve.transport.front.Reply`: a request's one answer, which may come before its thread is done."""
+"""Where a server leaves a request's one answer (`serve.transport.front.PendingReply`), maybe before its thread is done."""
 GAMES = "procsnake.games"
 """Key of an application's `extensions` at which it keeps its `GameStore` (or None)."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -186,7 +186,7 @@ class _Snake:
 
 
 class _LastWord:
-    """The event loop, which answers with a move when time is up (`serve.transport.front.Reply`)."""
+    """The event loop, which answers with a move when time is up (`serve.transport.front.PendingReply`)."""
 
     def __init__(self, reply: Any) -> None:
         self._reply = reply

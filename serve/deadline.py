@@ -54,8 +54,8 @@ class Decider:
 
     The agent is told to be done 20 ms and half of that stall earlier, and still earlier while more games think than there are
     `cores`. The answer is `safest_move` if the agent raises or takes too long, or if `max_concurrent` earlier calls are still
-    running: an agent that hangs can't be stopped, only left behind. By default these are 32, or, if that is more, 8 beside as
-    many as `cores` lets run. The log says so once a minute for each of these reasons and each type of exception.
+    running: an agent that hangs can't be stopped, only left behind. By default these are 32, or, if that is more, 8 beside
+    twice as many as there are `cores`. The log says so once a minute for each of these reasons and each type of exception.
     """
 
     def __init__(

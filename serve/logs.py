@@ -15,6 +15,8 @@ from flask import g, has_request_context
 
 from envs.common.printable import printable
 
+_EVERY_S = 60.0
+
 
 class _Line(logging.Formatter):
     """`2026-11-22T20:15:00.123Z WARNING serve.deadline game=… message`; a trace follows indented, so that no text of a
@@ -60,11 +62,11 @@ def game_of(record: logging.LogRecord) -> str | None:
 
 
 class Seldom(logging.Filter):
-    """Lets one kind of message through once in `every_s` seconds of `clock`: whoever sends nonsense doesn't fill the disk."""
+    """Lets one kind of message through once per minute of `clock`: whoever sends nonsense doesn't fill the disk."""
 
-    def __init__(self, *, every_s: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self._every_s, self._clock = every_s, clock
+        self._clock = clock
         self._next: dict[str, float] = {}
 
     def allows(self, kind: str) -> bool:
@@ -72,7 +74,7 @@ class Seldom(logging.Filter):
         now = self._clock()
         if now < self._next.get(kind, -math.inf):
             return False
-        self._next[kind] = now + self._every_s
+        self._next[kind] = now + _EVERY_S
         return True
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -63,6 +63,10 @@ def _answer(description: str, schema: str) -> dict[str, Any]:
 
 
 def _schemas() -> dict[str, Schema]:
+    return _request_schemas() | _answer_schemas()
+
+
+def _request_schemas() -> dict[str, Schema]:
     return {
         "Request": _object(
             {"game": _ref("Game"), "turn": _whole(0, MAX_TURN), "board": _ref("Board"), "you": _ref("Snake")},
@@ -114,6 +118,11 @@ def _schemas() -> dict[str, Schema]:
             required=["id", "health", "body"],
         ),
         "Point": _object({axis: _whole(-MOST_SIDE, 2 * MOST_SIDE) for axis in ("x", "y")}, required=["x", "y"]),
+    }
+
+
+def _answer_schemas() -> dict[str, Schema]:
+    return {
         "Info": _object(
             {
                 "apiversion": {"const": "1"},
@@ -134,8 +143,8 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _object(properties: dict[str, Schema], *, required: list[str] | None = None) -> Schema:
-    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+def _object(properties: dict[str, Schema], *, required: list[str]) -> Schema:
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _whole(low: int, high: int) -> Schema:
@@ -156,8 +165,8 @@ def _text() -> Schema:
     return {"type": "string", "maxLength": MAX_TEXT}
 
 
-def _any_text(**more: Any) -> Schema:
-    return {"type": "string", **more}
+def _any_text() -> Schema:
+    return {"type": "string"}
 
 
 def _points() -> Schema:

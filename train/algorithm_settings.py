@@ -120,8 +120,8 @@ class PPOSettings(AlgorithmSettings):
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
             raise UnknownNameError(f"{self.algorithm}.optimizer", str(self.optimizer), OPTIMIZERS)
-        require_schedule(self, self.algorithm, "learning_rate", 0.0, 1.0)
-        require_schedule(self, self.algorithm, "ent_coef", 0.0)
+        require_schedule(self, self.algorithm, "learning_rate", 1.0)
+        require_schedule(self, self.algorithm, "ent_coef")
         require(self, self.algorithm, "num_steps", 1)
         require(self, self.algorithm, "num_minibatches", 1)
         require(self, self.algorithm, "num_epochs", 1)
@@ -228,8 +228,8 @@ class QSettings(AlgorithmSettings):
     """Threads of torch where it learns; None: measured now and then (runs then differ in the last digits of sums)."""
 
     def __post_init__(self) -> None:
-        require_schedule(self, self.algorithm, "learning_rate", 0.0, 1.0)
-        require_schedule(self, self.algorithm, "priority_beta", 0.0, 1.0)
+        require_schedule(self, self.algorithm, "learning_rate", 1.0)
+        require_schedule(self, self.algorithm, "priority_beta", 1.0)
         counts = ("num_steps", "n_step", "train_batch_size", "replay_capacity", "learning_starts", "num_atoms")
         for name in (*counts, "target_update_freq", "num_threads"):
             require(self, self.algorithm, name, 1)
@@ -251,7 +251,7 @@ class DQNSettings(QSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_schedule(self, self.algorithm, "epsilon", 0.0, 1.0)
+        require_schedule(self, self.algorithm, "epsilon", 1.0)
 
 
 @registered("apex", trainer="train.apex:APEXConfig")
@@ -391,7 +391,7 @@ class ImitationSettings(DemonstrationSettings):
                 " imitation.temperature=50, for instance"
             )
         require(self, self.algorithm, "replay_ratio", 0.0)
-        require_schedule(self, self.algorithm, "beta", 0.0, 1.0)
+        require_schedule(self, self.algorithm, "beta", 1.0)
 
 
 @registered(

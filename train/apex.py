@@ -28,7 +28,8 @@ from train.dqn import DQN, DQNConfig, Drawn
 from train.rllib.batched_algorithm import LEARNER_SECONDS
 from train.rllib.modules import QModule
 from train.rllib.weight_servers import WeightServers, WeightSource
-from train.rollouts.n_step import GOES_ON, TERMINATED, TRUNCATED, later, n_step_returns
+from train.rollouts.batch_runner import Cut
+from train.rollouts.n_step import GOES_ON, TERMINATED, TRUNCATED, n_step_returns, next_cell
 from train.rollouts.q_runner import QRunner
 from train.rollouts.replay_buffer import ReplayBuffer, Rollout
 from train.schedule import value_at
@@ -72,9 +73,7 @@ class APEXRunner(QRunner):
         entry["taken"][:] = q_values.gather(1, chosen[:, None]).squeeze(1).cpu().numpy()
         entry["best"][:] = q_values.max(-1).values.cpu().numpy()
 
-    def _collate(  # type: ignore[override]
-        self, columns: dict[str, np.ndarray], cut: list[tuple[np.ndarray, np.ndarray]], steps: int
-    ) -> Rollout:
+    def _collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Rollout:  # type: ignore[override]
         taken, best = columns.pop("taken"), columns.pop("best")
         rollout = super()._collate(columns, cut, steps)
         # Where an episode was cut off, what follows is worth what its last observation promises.
@@ -112,7 +111,7 @@ def first_td_errors(grids: dict[str, np.ndarray], n_step: int, gamma: float) -> 
     ending = grids["endings"].reshape(-1)[last]
     best, final = grids["best"].reshape(-1), grids["final"].reshape(-1)
     cases = [ending == TERMINATED, ending == TRUNCATED, ending == GOES_ON]
-    following = np.select(cases, [np.zeros(len(last)), final[last], best[later(last, 1, length, rows)]])
+    following = np.select(cases, [np.zeros(len(last)), final[last], best[next_cell(last, length, rows)]])
     errors = returns + gamma**steps * following - grids["taken"].reshape(-1)[starts]
     return np.abs(errors).reshape(-1, rows)
 
@@ -169,7 +168,7 @@ class APEXConfig(DQNConfig):
 
     @property
     def num_shards(self) -> int:
-        """The number of replay shards: not more than env runners, because a shard that nobody fills would be waited for."""
+        """The number of replay shards: not more than env runners, as with one that nobody fills learning starts too early."""
         return min(self.settings.num_replay_shards, max(1, self.num_env_runners))
 
     def runner_and_module(self) -> tuple[type[APEXRunner], type[QModule]]:

@@ -22,7 +22,7 @@ from train.demonstrations.dataset import DemonstrationBatch
 from train.demonstrations.learner import DemonstrationLearner
 from train.demonstrations.recorded import RecordedDemonstrations, Tell, games_hash, read_demonstrations
 from train.runs.metrics import means_of, nested_result
-from train.worlds.build import make_world, without_training, world_options
+from train.worlds.build import single_world
 
 _HELD_OUT_AT_ONCE = 4096
 _MOST_HELD_OUT = 20_000
@@ -39,7 +39,7 @@ class Cloning(DemonstrationLearner):
 
     def __init__(self, experiment: Experiment) -> None:
         assert isinstance(experiment.settings, CloningSettings)
-        super().__init__(experiment, cloned_world(experiment))
+        super().__init__(experiment, single_world(experiment))
         self.settings = experiment.settings
         recorded = games_of(experiment, self.world)
         self.demonstrations = recorded.demonstrations
@@ -76,11 +76,6 @@ class Cloning(DemonstrationLearner):
 
     def _at(self, places: np.ndarray) -> DemonstrationBatch:
         return DemonstrationBatch(*(column[places] for column in self.demonstrations))
-
-
-def cloned_world(experiment: Experiment) -> BatchEnv:
-    """Make the world that says what a snake sees. Nobody plays in it."""
-    return make_world(without_training({**world_options(experiment), "num_games": 1}))
 
 
 def games_of(

@@ -14,7 +14,7 @@ from typing import Any
 
 from train.algorithm_settings import ALGORITHMS, AlgorithmSettings
 from train.config import Experiment, experiment_text
-from train.option_keys import network_options, value_of, world_options
+from train.option_keys import docstrings_of, network_options, value_of, world_options
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,5 @@ def field_docstrings(kind: type) -> dict[str, str]:
             continue
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
         assert isinstance(tree, ast.ClassDef)
-        for statement, after in zip(tree.body, tree.body[1:], strict=False):
-            if not (isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)):
-                continue
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                found[statement.target.id] = " ".join(str(after.value.value).split())
+        found |= docstrings_of(tree)
     return found

@@ -45,6 +45,8 @@ from train.runs.metrics import nested_result
 
 _MADE_IN, _STATE, _MAX_BYTES = "made-in.txt", "stage.json", 1 << 20
 _BOARD = ("width", "height", "num_snakes", "num_games")
+_OF_SELF_PLAY = ("nodes", "randomness", "opening_turns", "every", "inner_positions", "max_turns")
+"""The settings that games of self-play have under the same names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,12 +84,7 @@ def _self_play(experiment: Experiment, stage: Stage, player: str) -> SelfPlay:
     s, options = _settings(experiment), experiment.env.options
     return SelfPlay(
         player=player,
-        nodes=s.nodes,
-        randomness=s.randomness,
-        opening_turns=s.opening_turns,
-        every=s.every,
-        inner_positions=s.inner_positions,
-        max_turns=s.max_turns,
+        **{name: getattr(s, name) for name in _OF_SELF_PLAY},
         width=options.get("width", 11),
         height=options.get("height", 11),
         seed=derived_seed(experiment.seed, stage.generation),

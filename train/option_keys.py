@@ -6,6 +6,7 @@ The sources are read, not imported: networks need torch, and keys are told where
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -133,13 +134,21 @@ def _init(node: ast.ClassDef) -> ast.FunctionDef | None:
 
 def _fields(node: ast.ClassDef | ast.FunctionDef, meanings: Mapping[str, str]) -> Iterator[Option]:
     """The fields, each with the docstring that follows it, or else with what the class's own says of it (`meanings`)."""
-    for field, after in zip(node.body, node.body[1:], strict=False):
-        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
-            continue
-        name, told = field.target.id, ""
-        if isinstance(after, ast.Expr):
-            told = " ".join(str(ast.literal_eval(after.value)).split())
-        yield Option(name, REQUIRED if field.value is None else _value(field.value), told or meanings.get(name, ""))
+    told = {**meanings, **docstrings_of(node)}
+    for field in node.body:
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            name = field.target.id
+            yield Option(name, REQUIRED if field.value is None else _value(field.value), told.get(name, ""))
+
+
+def docstrings_of(node: ast.ClassDef | ast.FunctionDef) -> dict[str, str]:
+    """Return the docstring that follows each field of a dataclass, by the field's name, in one line."""
+    return {
+        field.target.id: " ".join(str(after.value.value).split())
+        for field, after in itertools.pairwise(node.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+    }
 
 
 def _value(node: ast.expr) -> Any:

@@ -26,6 +26,7 @@ from train.rllib.ray_runtime import is_lost_process, num_processes, running_ray
 from train.runs.evaluation import Evaluator
 from train.runs.folder import ASKED, Checkpoint, RunError, RunFolder, resume_command
 from train.runs.lock import locked
+from train.runs.own_commit import own_commit
 from train.runs.progress import Progress
 from train.runs.resizing import resized
 from train.runs.resuming import starting_point
@@ -285,6 +286,5 @@ def _stop_on_signals(progress: Progress) -> Iterator[threading.Event]:
 def provenance() -> dict[str, Any]:
     """Return the versions and the commit from which a run or a policy comes."""
     from agents.card import library_versions
-    from agents.own_commit import own_commit
 
     return {"versions": library_versions(), "git_commit": own_commit(), "started": time.strftime("%Y-%m-%dT%H:%M:%S%z")}

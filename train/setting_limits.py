@@ -8,8 +8,8 @@ from typing import Any
 from envs.common.errors import ConfigError
 
 
-def require_schedule(section: Any, key: str, name: str, least: float, most: float = float("inf")) -> None:
-    """Raise `ConfigError` unless the field is a number, or knots that begin at 0, within the limits."""
+def require_schedule(section: Any, key: str, name: str, most: float = float("inf")) -> None:
+    """Raise `ConfigError` unless the field is a number, or knots that begin at 0, of 0 to `most`."""
     value, full = getattr(section, name), f"{key}.{name}"
     knots = value if isinstance(value, list) else [[0.0, value]]
     if not knots or any(len(knot) != 2 for knot in knots) or (isinstance(value, list) and (len(knots) < 2 or knots[0][0])):
@@ -17,8 +17,8 @@ def require_schedule(section: Any, key: str, name: str, least: float, most: floa
     steps = [knot[0] for knot in knots]
     if any(later <= earlier for earlier, later in itertools.pairwise(steps)):
         raise ConfigError(f"{full}: the steps of its knots are {steps}; they must increase")
-    if not all(least <= knot[1] <= most for knot in knots):
-        raise ConfigError(f"{full} is {value!r}; its values must be {_limits(least, most)}")
+    if not all(0.0 <= knot[1] <= most for knot in knots):
+        raise ConfigError(f"{full} is {value!r}; its values must be {_limits(0.0, most)}")
 
 
 def require(section: Any, key: str, name: str, least: float, most: float = float("inf")) -> None:

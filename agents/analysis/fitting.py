@@ -15,13 +15,12 @@ from agents.analysis.opinions import MoveSearch
 from agents.analysis.win_probability import GROUPS, Curve, WinProbability, group_of
 from agents.parallel import Tell, spread
 from agents.search.evaluation import SURE
-from agents.sprt.settings import Sprt
+from agents.tournament.game import replayed
 from agents.tournament.settings import Game, Match
 from agents.tuning.learning import ridge_regression
 from agents.tuning.positions import read_games
 from agents.tuning.texel import mean_loss
-from envs.battlesnake.games import play_turn, start_games
-from envs.battlesnake.state import ALIVE, State
+from envs.battlesnake.state import ALIVE
 from envs.common.errors import ConfigError
 
 EVERY = 16
@@ -99,18 +98,15 @@ def fit(
 def positions_of(recorded: tuple[Match, Game, bool], *, nodes: int) -> list[Position]:
     """Return every sixteenth position of a game, as each living snake sees it. Openings that nobody chose are left out."""
     match, game, is_held_out = recorded
-    state = State(1, width=match.width, height=match.height, num_snakes=len(game.seats), settings=match.settings)
-    state.seed(game.seed)
-    running, search, found = start_games(state), MoveSearch(nodes), list[Position]()
-    begins = match.turns_of_opening(game.round) if isinstance(match, Sprt) else 0
-    for turn, moves in enumerate(game.moves):
+    search, found = MoveSearch(nodes), list[Position]()
+    begins = match.turns_of_opening(game.round)
+    for turn, state in replayed(match, game):
         if turn % EVERY == 0 and turn >= begins:
             living = np.flatnonzero(state.arrays.cause[0] == ALIVE)
             group = group_of(len(living), search.is_learned(state))
             for slot in map(int, living):
                 score = search(state, slot).best_score
                 found.append(Position(group, score, float(game.share(slot)), is_held_out))
-        play_turn(state, moves[None], running)
     return found
 
 

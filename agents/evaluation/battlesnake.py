@@ -49,6 +49,11 @@ class GameResults:
         first = lasted == lasted.max(axis=1, keepdims=True)
         return np.asarray((first / first.sum(axis=1, keepdims=True)).sum(axis=0))
 
+    def causes(self, agent: int) -> dict[str, int]:
+        """Return how often an agent, given by its place in the list, died of each cause; "survived" counts the other games."""
+        codes, counts = np.unique(self.cause[:, agent], return_counts=True)
+        return {CAUSE_NAMES[code] or "survived": int(count) for code, count in zip(codes, counts, strict=True)}
+
 
 def play_games(
     agents: Sequence[Agent],
@@ -221,7 +226,6 @@ def evaluate(
 
 def score(results: GameResults, agent: int = 0) -> MatchupScore:
     """Return the results from the point of view of one agent, given by its place in the list."""
-    codes, counts = np.unique(results.cause[:, agent], return_counts=True)
     return MatchupScore(
         agent=results.names[agent],
         opponents=[name for number, name in enumerate(results.names) if number != agent],
@@ -231,7 +235,7 @@ def score(results: GameResults, agent: int = 0) -> MatchupScore:
         capped=int(results.capped.sum()),
         mean_turns=float(results.turns.mean()),
         mean_length=float(results.snake_length[:, agent].mean()),
-        causes={CAUSE_NAMES[code] or "survived": int(count) for code, count in zip(codes, counts, strict=True)},
+        causes=results.causes(agent),
         points=float(results.points[agent]),
     )
 

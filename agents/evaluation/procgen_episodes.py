@@ -28,7 +28,6 @@ class Episode:
     length: int
     """The number of the game's steps."""
     level: int
-    level_complete: bool
     start: GameState
     actions: np.ndarray
     """The decisions, int8 (T,), one for each step of the world with its wrappers."""
@@ -75,7 +74,6 @@ def _episode(columns: Mapping[str, np.ndarray], k: int, start: GameState, action
         episode_return=float(columns["return"][k]),
         length=int(columns["length"][k]),
         level=int(columns["level"][k]),
-        level_complete=bool(columns["level_complete"][k]),
         start=start,
         actions=actions,
     )

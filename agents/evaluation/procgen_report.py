@@ -72,16 +72,21 @@ def _together(scores: Sequence[ProcgenScore]) -> str:
         matrix = score_matrix(score for score in scores if score.split == split)
         assert matrix is not None
         runs, games = matrix.shape
-        x = np.linspace(min(0.0, float(matrix.min())), max(1.0, float(matrix.max())), _POINTS)
-        profile = Chart(
-            title=f"performance profile of {runs} × {games} scores (runs × games), band: 95 %, stratified bootstrap",
-            x_label="normalised score",
-            y_label="share of scores above",
-            lines=[_profile(split, matrix, x)],
-            shares=True,
-        )
+        profile = profile_chart(f"performance profile of {runs} × {games} scores (runs × games)", split, matrix)
         parts.append(section(f"Together, {split}", _estimates(estimates), chart_grid([profile])))
     return "".join(parts)
+
+
+def profile_chart(title: str, name: str, matrix: np.ndarray) -> Chart:
+    """Return the performance profile of normalised scores (runs, games) as a chart with one line, called `name`."""
+    x = np.linspace(min(0.0, float(matrix.min())), max(1.0, float(matrix.max())), _POINTS)
+    return Chart(
+        title=f"{title}; band: 95 %, stratified bootstrap",
+        x_label="normalised score",
+        y_label="share of scores above",
+        lines=[_profile(name, matrix, x)],
+        shares=True,
+    )
 
 
 def _estimates(estimates: Sequence[AggregateEstimate]) -> str:

@@ -54,8 +54,8 @@ class WorldRecord:
         return run / RECORD
 
 
-def read_episodes(run: Path) -> WorldRecord | None:
-    """Return the run's record of episodes if it is of the policy that the run exported last.
+def read_world_record(run: Path) -> WorldRecord | None:
+    """Return the run's record of another world than Battlesnake if it is of the policy that the run exported last.
 
     Returns None if there is no record, if it is one of games against opponents, or if it can't be read.
     """

@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from agents.agent import Agent, Decision
+from agents.evaluation.busy import LoadMeter
 from agents.evaluation.connection import CALL_ERRORS, BadAnswerError, Connection, in_words, read_move, read_object
-from agents.evaluation.load import LoadMeter
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.maps import check_game
 from envs.battlesnake.plain import board_from_state
@@ -89,7 +89,7 @@ class Referee:
       themselves, and a game among agents alone is a function of the agents and the seed.
     * With `must_answer`, `play` raises `SnakeUnreachableError` for a URL that doesn't answer before the game. Without it such
       a snake plays as one whose requests fail.
-    * With `excuse_bursts`, a snake behind a URL that is late while this machine is busy (`agents.evaluation.load`) is asked
+    * With `excuse_bursts`, a snake behind a URL that is late while this machine is busy (`agents.evaluation.busy`) is asked
       again, up to three times per turn. The official engine doesn't do so: it is for comparisons in which time decides nothing.
     * `opening`, int (turns, seats), has the moves of the first turns, on which nobody is asked.
 

@@ -13,7 +13,6 @@ import numpy as np
 from agents.agent import Agent
 from agents.evaluation.battlesnake import GameResults, play_games
 from envs.battlesnake.settings import Settings
-from envs.battlesnake.state import CAUSE_NAMES
 
 BOARDS = ((7, 7), (11, 11), (19, 19))
 """Arena's boards."""
@@ -94,7 +93,6 @@ def table(scores: Sequence[SoloScore]) -> str:
 
 
 def _score(results: GameResults, width: int, height: int, max_turns: int) -> SoloScore:
-    codes, counts = np.unique(results.cause[:, 0], return_counts=True)
     return SoloScore(
         agent=results.names[0],
         width=width,
@@ -106,5 +104,5 @@ def _score(results: GameResults, width: int, height: int, max_turns: int) -> Sol
         median_turns=float(np.median(results.turns)),
         survived=int(results.capped.sum()),
         mean_length=float(results.snake_length[:, 0].mean()),
-        causes={CAUSE_NAMES[code] or "survived": int(count) for code, count in zip(codes, counts, strict=True)},
+        causes=results.causes(0),
     )

@@ -86,12 +86,11 @@ def export_savedmodel(bundle: Bundle, out: str | os.PathLike[str], *, states: in
     `parity.json` and `card.json` are left.
     """
     tf = _tensorflow()
-    target = Path(out)
+    module, target = make_module(load_graph(bundle.onnx)), Path(out)
     make_folder_of(target / PARITY)
     if any(target.iterdir()) and not (target / PARITY).is_file():
         raise BundleError(f"{target} holds something else than an export, so it is not replaced. Choose another folder")
-    module, part = make_module(load_graph(bundle.onnx)), target / f".{VERSION}.part"
-    card = bundle.card
+    card, part = bundle.card, target / f".{VERSION}.part"
     seen = tf.TensorSpec((None, *card.observation_shape), card.observation_dtype, name="observations")
     served = tf.function(module.run, input_signature=[seen], autograph=False)
     try:
@@ -145,8 +144,8 @@ def observations_of(bundle: Bundle, count: int, seed: int = 0) -> np.ndarray:
         world: Any = envs.make(card.environment["name"], **{**card.environment.get("options", {}), "num_games": 16})
     except (UnknownNameError, MissingDependencyError, TypeError):
         dtype = np.dtype(card.observation_dtype)
-        highest = np.iinfo(dtype).max if dtype.kind in "iu" and dtype.itemsize == 1 else _LARGEST_NOISE
-        return rng.integers(0, highest, (count, *card.observation_shape)).astype(dtype)
+        small = {np.dtype(bool): 2, np.dtype(np.int8): 127, np.dtype(np.uint8): 255}
+        return rng.integers(0, small.get(dtype, _LARGEST_NOISE), (count, *card.observation_shape)).astype(dtype)
     world.restart(seed)
     seen: list[np.ndarray] = []
     while sum(map(len, seen)) < count:

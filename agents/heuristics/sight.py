@@ -10,10 +10,9 @@ import numpy as np
 
 from envs.battlesnake.reach import Reach, reach
 from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.state import ALIVE, State
+from envs.battlesnake.state import ALIVE, MOVE_STEPS, State
 
 Point = tuple[int, int]
-_STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0))
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class Sight:
 
     def step(self, point: Point, move: int) -> Point | None:
         """Return the point to which a move from `point` leads; None if it is off the board."""
-        x, y = point[0] + _STEPS[move][0], point[1] + _STEPS[move][1]
+        x, y = point[0] + MOVE_STEPS[move][0], point[1] + MOVE_STEPS[move][1]
         if self.wrapped:
             return x % self.width, y % self.height
         return (x, y) if 0 <= x < self.width and 0 <= y < self.height else None

@@ -9,6 +9,7 @@ from typing import Any
 
 from agents.hub.address import Address, HubError
 from envs.common.errors import MissingDependencyError, pip_install
+from envs.common.printable import in_one_line
 
 READ_S = 20.0
 """Seconds in which the Hub has to answer, and to go on with an answer."""
@@ -54,9 +55,9 @@ def asking(address: Address) -> Iterator[None]:
     except (httpx2.HTTPError, ConnectionError) as error:
         raise HubError(_no_network(address, error)) from error
     except RuntimeError as error:
-        raise HubError(f"{address}: {_line(error)} {_line(error.__cause__ or '')}") from error
+        raise HubError(f"{address}: {in_one_line(error)} {in_one_line(error.__cause__ or '')}") from error
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise HubError(f"{address}: {_endpoint()} answers what can't be read: {_line(error)}") from error
+        raise HubError(f"{address}: {_endpoint()} answers what can't be read: {in_one_line(error)}") from error
 
 
 def _endpoint() -> str:
@@ -94,7 +95,7 @@ def _revisions(address: Address) -> list[str]:
 
 def _refused(address: Address, error: Any) -> str:
     status = error.response.status_code
-    said = f"{address}: {_endpoint()} answers {status}: {_line(error.server_message or error)}"
+    said = f"{address}: {_endpoint()} answers {status}: {in_one_line(error.server_message or error)}"
     if status in (401, 403):
         return f"{said}. Tokens are made at {_endpoint()}/settings/tokens; a push needs one with write permission there"
     return f"{said}. Try again later" if status == 429 or status >= 500 else said
@@ -102,8 +103,4 @@ def _refused(address: Address, error: Any) -> str:
 
 def _no_network(address: Address, error: Exception) -> str:
     pin = "" if address.is_pinned else "; an address with the commit of a bundle that you had before, hf://…@COMMIT, needs none"
-    return f"{address}: {_endpoint()} can't be reached ({_line(error) or type(error).__name__}). Look at the network{pin}"
-
-
-def _line(error: object) -> str:
-    return " ".join(str(error).split())[:300]
+    return f"{address}: {_endpoint()} can't be reached ({in_one_line(error) or type(error).__name__}). Look at the network{pin}"

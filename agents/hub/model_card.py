@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.card import Card
-from agents.evaluation.record import read_episodes, read_record
+from agents.evaluation.record import read_record, read_world_record
 from agents.hub.address import Address
 from agents.hub.client import library
 
@@ -65,7 +65,7 @@ def _measured(hub: Any, world: str, run: Path) -> list[Any]:
             )
             for score in record.scores
         ]
-    if episodes := read_episodes(run):
+    if episodes := read_world_record(run):
         return [
             _result(
                 hub,

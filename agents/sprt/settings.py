@@ -78,9 +78,9 @@ class Sprt(Match):
         """Return the players in slot order of game `rotation` of a block."""
         return tuple(FIRST if slot == rotation else SECOND for slot in range(self.seats))
 
-    def turns_of_opening(self, block: int) -> int:
-        """Return how many turns the games of a block begin with that nobody chose. The block is the `round` of its games."""
-        return len(self.book[block].moves) if self.book else self.opening_turns
+    def turns_of_opening(self, round_: int) -> int:
+        # A block's number is the round of its games.
+        return len(self.book[round_].moves) if self.book else self.opening_turns
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Sprt:

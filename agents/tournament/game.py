@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from agents.agent import Agent, Decision
 from agents.evaluation.referee import Referee, RemoteSnake
 from agents.tournament.settings import Game, Match, Seat
 from agents.tournament.store import StoreError
+from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import ALIVE, CAUSE_NAMES, UP, State
 from envs.common.errors import ProcsnakeError
@@ -171,3 +172,13 @@ def record(match: Match, game: Game, path: Path) -> Recording:
     for _ in _referee(match, scripts, group, game.seed, recording=path).play():
         pass
     return Recording.read(path)
+
+
+def replayed(match: Match, game: Game) -> Iterator[tuple[int, State]]:
+    """Play a game's moves again. Yield each turn's number and the state before its moves, which is one object that changes."""
+    state = State(1, width=match.width, height=match.height, num_snakes=len(game.seats), settings=match.settings)
+    state.seed(game.seed)
+    running = start_games(state)
+    for turn, moves in enumerate(game.moves):
+        yield turn, state
+        play_turn(state, moves[None], running)

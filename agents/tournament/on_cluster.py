@@ -16,6 +16,7 @@ from agents.agent import Agent
 from agents.tournament.game import BrokenOffError, Fixture, play_game, ready_players
 from agents.tournament.settings import Game, Match
 from agents.tournament.workers import GameWorkers, WorkerError, WorkerLostError, portable
+from envs.common.printable import in_one_line
 
 _LOOK_EVERY_S = 0.2
 
@@ -23,6 +24,11 @@ _LOOK_EVERY_S = 0.2
 def cluster_cpus() -> int:
     """Return how many CPUs the cluster has, at least 1."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def cannot_play(error: RayTaskError) -> WorkerError:
+    """Return the error for a node that raised what is no error of playing."""
+    return WorkerError(f"a node of the cluster can't play: {in_one_line(error.cause)}")
 
 
 class OnCluster(GameWorkers):
@@ -49,7 +55,7 @@ class OnCluster(GameWorkers):
             answer: Game | Exception = ray.get(game)
         except RayTaskError as error:
             # The agents' errors come back as answers: this one was raised before, as where procsnake is missing.
-            raise WorkerError(f"a node of the cluster can't play: {' '.join(str(error.cause).split())[:300]}") from error
+            raise cannot_play(error) from error
         except RayError as error:
             raise WorkerLostError(f"a worker of the cluster was lost ({type(error).__name__})") from error
         if isinstance(answer, Exception):

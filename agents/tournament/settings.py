@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
 
-from agents.effort import Effort
+from agents.effort import ONE_LIMIT, Effort
 from agents.registry import is_server, split_name, split_options
 from envs.battlesnake.maps import check_game
 from envs.battlesnake.settings import Settings
@@ -90,7 +90,7 @@ class Match:
         if not 0 <= self.seed < 1 << 63:
             raise ConfigError(f"seed is {self.seed}; it must be from 0 to 2**63 - 1")
         if self.effort.options and self.tell_deadline:
-            raise ConfigError("effort is limited in one way: by nodes, by processor time, or by wall time")
+            raise ConfigError(ONE_LIMIT)
         check_game(self.settings, width=self.width, height=self.height, num_snakes=self.seats)
 
     @property
@@ -113,6 +113,10 @@ class Match:
             return f"{self.timeout_ms} ms of wall time per move"
         told = self.effort.told(self.names_and_specs)
         return f"{self.effort} ({told})" if told else str(self.effort)
+
+    def turns_of_opening(self, round_: int) -> int:
+        """Return with how many turns that nobody chose the games of a round begin."""
+        return 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values from which `from_dict` makes an equal tournament."""
@@ -191,7 +195,7 @@ class Seat:
     cpu_ms: float = 0.0
     """The mean processor time of a move, in milliseconds; 0 where it isn't known, as for snakes behind URLs."""
     excused: int = 0
-    """The number of turns on which it was asked again because it was late in a burst of load (`agents.evaluation.load`)."""
+    """The number of turns on which it was asked again because it was late in a burst of load (`agents.evaluation.busy`)."""
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,11 @@ class Store(Generic[M]):
 
     def _refuse_other_databases(self) -> None:
         """Before anything is written: a store has its own tables and no others, and a new file has none."""
-        missing(STATEMENTS, self._schema_version(), where=self.path)
-        found = self._database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-        tables = {str(name) for (name,) in found}
+        seen = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+        tables = {str(name) for (name,) in self._database.execute(seen)}
+        if _TABLE in tables:
+            # A newer store may have more tables.
+            missing(STATEMENTS, self._schema_version(), where=self.path)
         if tables and not {_TABLE} <= tables <= _TABLES:
             other = min(tables - _TABLES or tables)[:40]
             raise StoreError(f"{self.path} is no {self._holds.kind}'s file: it holds {other!r}. Choose another --store")

@@ -13,8 +13,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from agents.tournament.on_cluster import cluster_cpus
-from agents.tournament.workers import WorkerError, WorkerLostError
+from agents.tournament.on_cluster import cannot_play, cluster_cpus
+from agents.tournament.workers import WorkerLostError
 from agents.tuning.self_play import SelfPlay, block_file
 from envs.common.errors import ProcsnakeError
 
@@ -45,6 +45,6 @@ def blocks_on_cluster(settings: SelfPlay, blocks: Sequence[int]) -> Iterator[tup
     except RayTaskError as error:
         if isinstance(error.cause, ProcsnakeError):
             raise error.cause from error
-        raise WorkerError(f"a node of the cluster can't play: {' '.join(str(error.cause).split())[:300]}") from error
+        raise cannot_play(error) from error
     except RayError as error:
         raise WorkerLostError(f"workers of the cluster were lost again and again ({type(error).__name__})") from error

@@ -15,7 +15,7 @@ from agents.search.mcts import MCTS
 from agents.search.ranges import Range, ranges_of
 from envs.common.errors import ConfigError, UnknownNameError
 
-SEARCH_CLASSES: dict[str, type] = dict(zip(SEARCHES, (AlphaBeta, MCTS), strict=True))
+SEARCH_CLASSES: dict[str, type] = {"alphabeta": AlphaBeta, "mcts": MCTS}
 WEIGHTS = "weights"
 _GROUPS = (WEIGHTS, "crowd_weights")
 ALL = "all"

@@ -17,10 +17,10 @@ from agents.search.players import head_distance
 from agents.search.ranges import ranges_of
 from agents.search.territory import Territory, new_territory, survey
 from agents.sprt.settings import Sprt
+from agents.tournament.game import replayed
 from agents.tournament.settings import Game, Match, Tournament
 from agents.tournament.store import Store, StoreError
 from agents.tuning.settings import Tuning
-from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.state import ALIVE, State
 from envs.common.errors import ConfigError
 
@@ -100,13 +100,10 @@ def collect(recorded: Iterable[tuple[Match, Sequence[Game]]], weights: Weights, 
 
 def _seen(match: Match, game: Game, every: int) -> Iterator[tuple[State, int]]:
     """The positions of a game that count, with the slot that sees them."""
-    state = State(1, width=match.width, height=match.height, num_snakes=len(game.seats), settings=match.settings)
-    state.seed(game.seed)
-    running, search = start_games(state), AlphaBeta(nodes=_NODES, weights=Weights(), evaluation=HAND_WRITTEN)
-    first = match.turns_of_opening(game.round) if isinstance(match, Sprt) else 1
-    for turn, moves in enumerate(game.moves):
+    search = AlphaBeta(nodes=_NODES, weights=Weights(), evaluation=HAND_WRITTEN)
+    first = max(1, match.turns_of_opening(game.round))  # Nobody chose the official start either.
+    for turn, state in replayed(match, game):
         if turn >= first and (turn - first) % every == 0:
             for slot in map(int, np.flatnonzero(state.arrays.cause[0] == ALIVE)):
                 if is_quiet(state, slot) and abs(search.act(state, slot).note["score"]) < SURE:
                     yield state, slot
-        play_turn(state, moves[None], running)

@@ -1,8 +1,6 @@
 """Finds the safest move on a plain board of any size, in pure Python.
 
-It is used for boards that the engine's arrays can't hold.
-
-It applies the mask of `envs.battlesnake.safety` and chooses as `serve.deadline.safest_move` does, but reads dicts.
+It applies the mask of `envs.battlesnake.safety`, but reads dicts, so it is for boards that the engine's arrays can't hold.
 """
 
 from __future__ import annotations
@@ -12,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from envs.battlesnake.settings import Rules
+from envs.battlesnake.state import MOVE_STEPS
 
-_STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0))
 Point = tuple[int, int]
 
 
@@ -31,7 +29,7 @@ def safest_plain_move(board: Mapping[str, Any], hazards: Mapping[Point, int], yo
     head, health = bodies[you][0], board["snakes"][you]["health"]
 
     def step(point: Point, move: int) -> Point | None:
-        x, y = point[0] + _STEPS[move][0], point[1] + _STEPS[move][1]
+        x, y = point[0] + MOVE_STEPS[move][0], point[1] + MOVE_STEPS[move][1]
         if rules.wrapped:
             return x % rules.width, y % rules.height
         return (x, y) if 0 <= x < rules.width and 0 <= y < rules.height else None

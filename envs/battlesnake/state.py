@@ -24,7 +24,9 @@ NOBODY = -1
 
 UP, DOWN, LEFT, RIGHT = range(4)
 MOVE_NAMES = ("up", "down", "left", "right")
-_STEP_X, _STEP_Y = np.array([0, 0, -1, 1]), np.array([1, -1, 0, 0])
+MOVE_STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0))
+"""How far each move goes, as (x, y)."""
+_STEP_X, _STEP_Y = map(np.array, zip(*MOVE_STEPS, strict=True))
 
 ALIVE, BODY_COLLISION, SELF_COLLISION, HEAD_COLLISION, WALL_COLLISION, OUT_OF_HEALTH, HAZARD, ABSENT = range(8)
 CAUSE_NAMES = (
@@ -104,11 +106,6 @@ class State:
     def rules(self) -> Rules:
         """The kernels' form of `settings`, for boards of this size."""
         return self.settings.rules(self.width, self.height)
-
-    @property
-    def bytes_per_board(self) -> int:
-        """The memory that one board takes, in bytes."""
-        return sum(array.nbytes for name, array in self.arrays._asdict().items() if name != "opposite") // self.num_boards
 
     def cell(self, x: int, y: int) -> int:
         """Return the padded cell number of a point, with x in -1..width and y in -1..height."""

@@ -186,15 +186,10 @@ class BattlesnakeVectorEnv(BatchEnv):
         self.show()
 
     def advance(self, actions: np.ndarray) -> None:
-        actions = np.asarray(actions)
-        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
-            raise InvalidActionError(
-                f"actions have shape {actions.shape} and dtype {actions.dtype}; expected integers of shape ({self.num_envs},)"
-            )
+        actions = np.ascontiguousarray(self.checked_actions(actions), np.int64)
         if not self._started:
             raise InvalidActionError("the games have not begun; call reset() or restart() first")
         self._acted = self.valid.copy() if self._reward_function else self.valid
-        actions = np.ascontiguousarray(actions, np.int64)
         num_ended = self._advance_fused(actions) if self._fused else self._advance_in_phases(actions)
         if self._reward_function:
             self._pay_by_function(self._reward_function)

@@ -22,10 +22,10 @@ def make_folder_of(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
+        if path.is_dir():
+            raise ConfigError(f"{path} can't be written: it is a folder. Choose another place")
     except OSError as error:
         raise _unwritable(path, error) from error
-    if path.is_dir():
-        raise ConfigError(f"{path} can't be written: it is a folder. Choose another place")
 
 
 def replace_whole(path: Path, content: str | bytes) -> None:

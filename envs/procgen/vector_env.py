@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from envs.api import BatchEnv, Evaluation
+from envs.api import BatchEnv, Evaluation, by_row
 from envs.common.errors import ConfigError, InvalidActionError, InvalidStateError, UnknownNameError
 from envs.procgen.games import check_mode, load_library, missing_system_library
 from envs.procgen.levels import NUM_SEEDS, Levels
@@ -134,8 +134,11 @@ class ProcgenVectorEnv(BatchEnv):
         self._facts: dict[str, np.ndarray] = self._native._info
 
     def advance(self, actions: np.ndarray) -> None:
-        actions = np.asarray(actions)
-        self._check(actions)
+        if self._native is None:
+            raise InvalidActionError("the games have not begun; call reset() or restart() first")
+        actions = self.checked_actions(actions)
+        if actions.min() < 0 or actions.max() >= NUM_ACTIONS:
+            raise InvalidActionError(f"actions are {actions.min()} to {actions.max()}; they must be in 0..{NUM_ACTIONS - 1}")
         # Where no episode ends, this is of no use; copying all pictures still costs less than 3 % of a step.
         np.copyto(self.final_observations, self.observations)
         self._native.act(actions)
@@ -145,16 +148,6 @@ class ProcgenVectorEnv(BatchEnv):
         self._lengths += 1
         if self.terminated.any():
             self._note_endings(np.flatnonzero(self.terminated))
-
-    def _check(self, actions: np.ndarray) -> None:
-        if self._native is None:
-            raise InvalidActionError("the games have not begun; call reset() or restart() first")
-        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
-            raise InvalidActionError(
-                f"actions have shape {actions.shape} and dtype {actions.dtype}; expected integers of shape ({self.num_envs},)"
-            )
-        if actions.min() < 0 or actions.max() >= NUM_ACTIONS:
-            raise InvalidActionError(f"actions are {actions.min()} to {actions.max()}; they must be in 0..{NUM_ACTIONS - 1}")
 
     def _note_endings(self, rows: np.ndarray) -> None:
         self._columns.append(
@@ -174,12 +167,7 @@ class ProcgenVectorEnv(BatchEnv):
 
     def final_info(self, ended: np.ndarray) -> dict[str, np.ndarray]:
         """Return the columns of `drain_episodes` for Gymnasium's `info["final_info"]`, with one entry per row."""
-        info: dict[str, np.ndarray] = {}
-        for name, column in self._columns[-1].items():
-            info[name] = np.zeros(self.num_envs, column.dtype)
-            info[name][ended] = column
-            info[f"_{name}"] = ended
-        return info
+        return by_row(self._columns[-1], self.num_envs)
 
     @property
     def native(self) -> Any:

@@ -16,11 +16,10 @@ from envs.battlesnake.plain import place_hazards, state_from_board
 from envs.battlesnake.recording import UNKNOWN_CAUSE
 from envs.battlesnake.rules import step_board
 from envs.battlesnake.settings import Settings, within_limits
-from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
+from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, MOVE_STEPS, State
 from envs.common.errors import ProcsnakeError
 
 WON, LOST, DRAW = "won", "lost", "draw"
-_STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0))
 _NEAR, _MAX_NEAR, _STRAIGHT_ON = 2, 3, -1
 
 
@@ -52,7 +51,7 @@ def not_played(lines: Sequence[AnswerRow], *, width: int, height: int, timeout_m
     """Return the number of time-outs: turns after which the snake wasn't where our answer leads, or whose answer was late."""
     late = {line.turn for line in lines if line.latency_ms is not None and line.latency_ms >= timeout_ms}
     for line, after in pairwise(lines):
-        dx, dy = _STEPS[line.move]
+        dx, dy = MOVE_STEPS[line.move]
         target = (line.x + dx) % width, (line.y + dy) % height
         if after.turn == line.turn + 1 and (after.x, after.y) != target:
             late.add(line.turn)

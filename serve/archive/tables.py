@@ -76,14 +76,14 @@ TURNS = sa.Table(
 )
 # The first databases have no such table, which is version 0.
 _SCHEMA_VERSION = sa.Table("schema_version", _META, sa.Column("version", sa.Integer, nullable=False))
-_SIZES = f"""UPDATE games SET size = {GAME_BYTES} + length(game) + length(names) + coalesce(length("end"), 0)
-    + coalesce((SELECT sum({TURN_BYTES} + length(data)) FROM turns WHERE turns.number = games.number), 0)"""
-STATEMENTS = (
-    # Sizes were those of turns alone.
-    _SIZES,
-    # Names that replaced shorter ones weren't counted.
-    _SIZES,
-)
+_SIZES = f"""UPDATE games SET size = {GAME_BYTES}
+    + length(game_id) + length(snake) + length(you) + length(game) + length(names) + coalesce(length("end"), 0)
+    + coalesce((
+        SELECT sum({TURN_BYTES} + length(data) + coalesce(length(fallback), 0)) FROM turns WHERE turns.number = games.number
+    ), 0)"""
+_NOTHING = "SELECT 1"
+# The two before worked out sizes as well, and each left something out. Their places in the list stay.
+STATEMENTS = (_NOTHING, _NOTHING, _SIZES)
 """What leads from the first schema to today's (`envs.common.migrations`), in SQL that SQLite and PostgreSQL both know. Tables
 that are missing altogether are made as they are above."""
 

@@ -152,7 +152,7 @@ class Writer:
         except WebhookError as error:
             log.debug("not recorded: %s", error)
         except Exception as error:
-            if self._seldom.allows(type(error).__name__):
+            if self._seldom.allows(f"unread {type(error).__name__}"):
                 log.exception("a request could not be recorded")
             self.lost += 1
         return None
@@ -202,7 +202,7 @@ class Writer:
         except Exception as error:
             if _is_trouble(error):
                 raise
-            if self._seldom.allows(type(error).__name__):
+            if self._seldom.allows(f"unheld {type(error).__name__}"):
                 log.exception("no database can hold what this game sent", extra={"game": rows.key[0]})
             self.lost += 1
 

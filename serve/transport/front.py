@@ -79,9 +79,9 @@ class PendingReply:
 class Front:
     """An ASGI application that answers with a Flask one on `THREADS` threads. Spectators have threads of their own."""
 
-    def __init__(self, app: Flask, *, threads: int | None = None) -> None:
+    def __init__(self, app: Flask) -> None:
         self._app, self._limit, self._held = app, app.config["MAX_CONTENT_LENGTH"], 0
-        self._threads = ThreadPoolExecutor(threads or THREADS, thread_name_prefix="request")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
         self._shows = ThreadPoolExecutor(MAX_SPECTATORS, thread_name_prefix="spectator")
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +25,7 @@ from serve.viewer.access import Access
 from serve.viewer.spectators import SpectatorSlots, has_websockets
 
 OFFICIAL_BOARD = "https://board.battlesnake.com"
+"""The origin of the only web pages elsewhere that may read games, in the engine's protocol."""
 GAMES_PER_PAGE, MAX_GAMES, TURNS_PER_ANSWER = 25, 100, 500
 
 STATIC = Path(__file__).parent / "static"
@@ -68,17 +68,8 @@ class Games(Protocol):
         """Return the figures of all games."""
 
 
-def viewer_blueprint(
-    store: Games,
-    *,
-    access: Access | None = None,
-    board_origins: Sequence[str] = (OFFICIAL_BOARD,),
-) -> Blueprint:
-    """Make the viewer's routes, for an application's root.
-
-    `access` decides who may watch (default: this machine only). `board_origins` are the origins of web pages elsewhere that
-    may read games in the engine's protocol.
-    """
+def viewer_blueprint(store: Games, *, access: Access | None = None) -> Blueprint:
+    """Make the viewer's routes, for an application's root. `access` decides who may watch (default: this machine only)."""
     access = access or Access()
     viewer = Blueprint("viewer", __name__, static_folder=STATIC, static_url_path="/viewer")
     viewer.before_request(partial(_refusal, access))
@@ -86,7 +77,7 @@ def viewer_blueprint(
     viewer.register_error_handler(GamesUnavailableError, lambda error: (jsonify(error=str(error)), 503))
     _add_pages(viewer, access)
     _add_api(viewer, store, access)
-    _add_engine(viewer, store, board_origins=board_origins)
+    _add_engine(viewer, store)
     return viewer
 
 
@@ -187,7 +178,7 @@ def _number(name: str, default: int, *, most: int = 1 << 30) -> int:
     return int(text)
 
 
-def _add_engine(viewer: Blueprint, store: Games, *, board_origins: Sequence[str]) -> None:
+def _add_engine(viewer: Blueprint, store: Games) -> None:
     places = SpectatorSlots()
 
     def as_last_seen(game_id: str) -> dict[str, Any] | None:
@@ -200,14 +191,14 @@ def _add_engine(viewer: Blueprint, store: Games, *, board_origins: Sequence[str]
     @viewer.get("/share/<key>/games/<game_id>")
     def engine_game(game_id: str, key: str = "") -> Response:
         answer = jsonify(Game=engine.game_object(find(game_id)))
-        if request.origin in board_origins:
+        if request.origin == OFFICIAL_BOARD:
             answer.access_control_allow_origin = request.origin
         return answer
 
     @viewer.get("/games/<game_id>/events", websocket=True)
     @viewer.get("/share/<key>/games/<game_id>/events", websocket=True)
     def engine_events(game_id: str, key: str = "") -> Response:
-        if request.origin not in (None, request.host_url.rstrip("/"), *board_origins):
+        if request.origin not in (None, request.host_url.rstrip("/"), OFFICIAL_BOARD):
             abort(403, f"pages of {request.origin[:100]} may not watch")
         if not has_websockets():
             abort(501, "this server has no WebSockets: watch at /watch, or run it with procsnake serve")

@@ -18,7 +18,6 @@ from agents.augment import (
     rotate,
     translate,
 )
-from envs.common.errors import UnknownNameError
 
 
 def _generator(seed: int = 0) -> torch.Generator:
@@ -154,8 +153,3 @@ def test_jitter_keeps_grey_grey_and_scales_it_by_brightness() -> None:
 def test_jitter_of_no_strength_changes_nothing() -> None:
     pictures = _noise()
     assert torch.equal(color_jitter(pictures, _generator(), strength=0.0), pictures)
-
-
-def test_unknown_augmentations_are_named() -> None:
-    with pytest.raises(UnknownNameError, match="cutout"):
-        augment(_noise(), ["cut-out"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from contextlib import suppress
 
 import pytest
 
 from agents.parallel import processes, spread
+from tests.waiting import until
 
 LENDS = """
 import os, time
@@ -54,7 +54,4 @@ def test_nobody_is_left_when_the_process_that_lent_them_is_killed(tmp_path):
         assert lent
         assert all(map(is_alive, lent))
         lender.kill()
-    until = time.monotonic() + 30
-    while time.monotonic() < until and any(map(is_alive, lent)):
-        time.sleep(0.05)
-    assert not any(map(is_alive, lent))
+    until(lambda: not any(map(is_alive, lent)), seconds=30)

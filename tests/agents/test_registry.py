@@ -66,6 +66,22 @@ def test_register_adds_an_agent(monkeypatch):
     assert agents.make("starving").hungry == 0
 
 
+def test_an_option_is_of_the_kind_that_it_is_declared_with(monkeypatch):
+    """A whole number as default doesn't make it one."""
+    monkeypatch.setattr("agents.registry._FACTORIES", dict(_FACTORIES))
+    given = []
+
+    def made(*, bonus: float = 0, count: int = 1) -> FloodFill:
+        given.append((bonus, count))
+        return FloodFill()
+
+    agents.register("mine", made)
+    agents.make("mine?bonus=0.5")
+    assert given == [(0.5, 1)]
+    with pytest.raises(ConfigError, match="it must be a whole number"):
+        agents.make("mine?count=0.5")
+
+
 def test_a_name_may_bring_options():
     search = agents.make("alphabeta?nodes=300&near=5", nodes=20, max_rivals=1)
     assert (search.nodes, search.near, search.max_rivals) == (300, 5, 1)

@@ -7,8 +7,6 @@ With `--time` it also analyses a duel of 300 turns by the command line, with its
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import subprocess
 import sys
@@ -26,7 +24,7 @@ from agents.parallel import processes, spread
 from agents.registry import make
 from envs.common.cores import usable_cores
 from tests.agents.analysis.throw_aways import Proof, kept
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, machine, tell
 
 _TURNS = 300
 
@@ -66,10 +64,9 @@ def tell_time() -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--nodes", type=int, default=NODES, help="nodes per turn (default: %(default)s)")
     parser.add_argument("--time", action="store_true", help="also measure how long a duel of 300 turns takes")
-    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
     options = parser.parse_args()
     print("procsnake analyse", machine())
     with processes(usable_cores()) as pool:
@@ -85,8 +82,7 @@ def main() -> None:
         print(f"{kind:<18} {sum(right):>3} of {len(right):<3} flagged at the right turn")
     figures = {kind: [sum(right), len(right)] for kind, right in kinds.items()}
     times = tell_time() if options.time else {}
-    if options.json:
-        print(json.dumps({**figures, **times, "nodes": options.nodes, "machine": machine()}))
+    tell(options, {**figures, **times, "nodes": options.nodes})
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ import numpy as np
 from envs.battlesnake.plain import setup_board, state_from_board
 from envs.battlesnake.webhook import game_object, move_request
 from tests.benchmarks.arena_load import NUM_SNAKES, SIDE, TIMEOUT_MS, Memory, in_threads, positions, untrained_policy
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, machine
 
 MAX_SECONDS, MAX_SOCKETS, MAX_STARTS, MAX_HOGS = 600, 4000, 50_000, 64
 HERE = Path(__file__).parents[2]
@@ -362,7 +362,7 @@ DEFAULTS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, with_json=False)
     parser.add_argument("attack", choices=DEFAULTS, help="what is done to the server")
     parser.add_argument("--count", type=int, help="sockets, starts, requests at a time, or busy processes")
     parser.add_argument("--seconds", type=float, help="how long a block takes")

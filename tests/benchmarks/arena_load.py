@@ -12,7 +12,6 @@ the run against the second one.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import http.client
 import itertools
@@ -36,7 +35,7 @@ from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.state import ALIVE, State
 from envs.battlesnake.webhook import game_object, move_request
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, machine, tell
 
 TIMEOUT_MS, SIDE, NUM_SNAKES = 500, 11, 4
 MAX_SECONDS, MAX_REQUESTS, CLIENTS = 3600, 1_000_000, 32
@@ -216,7 +215,7 @@ def _cpu_s(pid: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--agent", default="", help="agent or bundle to serve (default: an untrained policy)")
     parser.add_argument("--rate", type=float, help="requests a second")
     parser.add_argument("--games", type=int, default=20, help="games side by side, without --rate (default: %(default)s)")
@@ -224,7 +223,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="how long (default: 60 at a rate, 600 for games)")
     parser.add_argument("--workers", type=int, default=1, help="worker processes (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="ten seconds")
-    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
     options = parser.parse_args()
     seconds = min(MAX_SECONDS, 10 if options.quick else options.seconds or (60 if options.rate else 600))
     print("procsnake serve", machine(), flush=True)
@@ -238,9 +236,8 @@ def main() -> None:
         figures = {**load.figures(seconds), **memory.stop(), "load_after": machine()["load"]}
     for name, value in figures.items():
         print(f"{name:<20} {value}")
-    if options.json:
-        asked = {name: value for name, value in vars(options).items() if name not in ("json", "quick")}
-        print(json.dumps({**asked, **figures, "seconds": seconds, "machine": machine(), "time": time.strftime("%Y-%m-%d")}))
+    asked = {name: value for name, value in vars(options).items() if name not in ("json", "quick")}
+    tell(options, {**asked, **figures, "seconds": seconds})
 
 
 if __name__ == "__main__":

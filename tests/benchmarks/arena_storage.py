@@ -9,7 +9,6 @@ and after, and the disk's highest point on the way.
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import itertools
 import json
@@ -24,7 +23,7 @@ from envs.battlesnake.plain import setup_board, state_from_board
 from envs.battlesnake.webhook import game_object, move_request
 from serve.background import Background
 from serve.server import warm_up
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, machine
 
 MAX_COUNT, CLIENTS_BATCH = 100_000, 500
 LONG_TEXT = "\U0001f40d" * 256
@@ -123,7 +122,7 @@ def searches(count: int, *, agent: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, with_json=False)
     parser.add_argument("what", choices=("starts", "shapes"))
     parser.add_argument("--count", type=int, help="how many (default: 10000 starts, 2000 shapes)")
     parser.add_argument("--keep-mib", type=int, default=1, help="of the server whose games begin (default: %(default)s)")

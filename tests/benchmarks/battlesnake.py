@@ -6,8 +6,6 @@ Only in "one game through the batch call" each snake takes its first allowed mov
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -25,7 +23,7 @@ from envs.battlesnake.rng import MOVES, draw
 from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.safety import write_safe_moves
 from envs.battlesnake.state import is_alive
-from tests.benchmarks.measure import Rate, machine, rate
+from tests.benchmarks.measure import Rate, arguments, machine, rate, tell
 
 TURNS = 64
 OLD_GYM_STEPS_PER_S = 3800
@@ -165,9 +163,8 @@ def first_call(cache: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="shorter runs, and without the compile times; under 40 s")
-    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
     options = parser.parse_args()
     spent = {"runs": 5, "seconds": 0.3 if options.quick else 1.0}
     figures: dict[str, float] = {}
@@ -202,8 +199,7 @@ def main() -> None:
         print(
             f"first call: {figures['first_call_cold_s']:.1f} s compiling, {figures['first_call_cached_s']:.2f} s from the cache"
         )
-    if options.json:
-        print(json.dumps({**figures, "machine": machine(), "time": time.strftime("%Y-%m-%d")}))
+    tell(options, figures)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,6 @@ answers knowing the move, and no food appears. Duels of the standard game on 11Ã
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,7 +17,7 @@ from agents.evaluation.battlesnake import wilson_interval
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.state import State
 from tests.agents.tactics.brute_force import Solver, World, position_of
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, machine, tell
 
 DEFAULT = ("champion-standard", "champion-duel", "champion-royale", "flood", "classics", "alphabeta?nodes=2000")
 _MAX_TURNS = 500
@@ -48,7 +45,7 @@ def is_blunder(state: State, move: int, turns: int) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument(
         "agents", nargs="*", default=DEFAULT, help="as `agents.make` takes them (default: the champions and others)"
     )
@@ -56,7 +53,6 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=50, help="duels per agent (default: %(default)s)")
     parser.add_argument("--turns", type=int, default=4, help="turns that are tried out (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the first game (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
     options = parser.parse_args()
     print(f"one-move blunders against {options.against}, {options.games} duels each, {options.turns} turns;", machine())
     figures = {}
@@ -66,8 +62,7 @@ def main() -> None:
         share, (low, high) = np.mean(blunders), wilson_interval(sum(blunders), len(blunders))
         figures[name] = {"blunders": sum(blunders), "decisions": len(blunders)}
         print(f"{name:<24} {sum(blunders):>5} of {len(blunders):>6} {share:>7.2%}  ({low:.2%} to {high:.2%})", flush=True)
-    if options.json:
-        print(json.dumps({**figures, "machine": machine(), "time": time.strftime("%Y-%m-%d")}))
+    tell(options, figures)
 
 
 if __name__ == "__main__":

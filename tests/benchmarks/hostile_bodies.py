@@ -12,7 +12,6 @@ the server's own work. A body that is refused counts as well: refusing has a cos
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import random
@@ -27,7 +26,7 @@ from serve.archive.store import GameStore
 from serve.arena import create_app
 from serve.transport.request_body import MAX_HAZARDS_BYTES, MAX_OTHER_BYTES, MAX_VALUES
 from tests.benchmarks.arena_storage import opening
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, machine
 
 MAX_STEPS, SIDE, POINT_ITEMS, SNAKES = 5000, 25, 3, 16
 CALLS = ("start", "move", "end", "death")
@@ -174,7 +173,7 @@ def measure(*, runs: int = 9, steps: int = 0, seed: int = 0) -> list[tuple[float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, with_json=False)
     parser.add_argument("--steps", type=int, default=0, help="steps of the search (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: %(default)s)")
     options = parser.parse_args()

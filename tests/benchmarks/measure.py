@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import platform
 import statistics
@@ -52,3 +54,17 @@ def machine() -> dict[str, Any]:
         "numpy": np.__version__,
         "numba": numba.__version__,
     }
+
+
+def arguments(doc: str | None, *, with_json: bool = True) -> argparse.ArgumentParser:
+    """A parser that shows a module's docstring as it is, and that knows the --json of `tell`."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if with_json:
+        parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
+    return parser
+
+
+def tell(options: argparse.Namespace, figures: dict[str, Any]) -> None:
+    """With --json, print the figures, what they were measured on, and the day."""
+    if options.json:
+        print(json.dumps({**figures, "machine": machine(), "time": time.strftime("%Y-%m-%d")}))

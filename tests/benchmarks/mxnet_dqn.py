@@ -9,8 +9,6 @@ apart (24 to 60 env steps a second on two shared cores).
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import statistics
 import time
@@ -20,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, tell
 from train.config import Experiment
 from train.mxnet_dqn import MXNetDQN, Transitions
 
@@ -87,9 +85,8 @@ def env_steps_a_second(make: Callable[[Experiment], MXNetDQN], name: str, *, run
 
 def main() -> None:
     """Print the table and, with --json, one JSON object as the last line."""
-    parser = argparse.ArgumentParser()
+    parser = arguments(__doc__)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     runs, seconds = (3, 2.0) if options.quick else (5, 6.0)
     frozen = "battlesnake-mxnet-starter-pack"
@@ -105,8 +102,7 @@ def main() -> None:
         spread = f"{rates['lowest']:.0f} … {rates['highest']:.0f}"
         times = rates["cpu"] / reference["cpu"]
         print(f"{title:<32} {rates['wall']:>8.0f} {spread:>18} {rates['cpu']:>8.0f} {times:>12.1f}")
-    if options.json:
-        print(json.dumps({"machine": machine(), "env_steps_per_second": found}))
+    tell(options, {"env_steps_per_second": found})
 
 
 if __name__ == "__main__":

@@ -6,21 +6,20 @@ same command plays the same games. A share of the games is what it would win if 
 
 from __future__ import annotations
 
-import argparse
 import os
 from concurrent.futures import ThreadPoolExecutor
 
 import agents
 from agents.evaluation import play_games, wilson_interval
 from agents.search import AlphaBeta
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, machine
 
 _AT_ONCE = 20
 _MAX_TURNS = 3000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, with_json=False)
     parser.add_argument("policy", nargs="?", default="champion-standard", help="run folder, bundle or champion (%(default)s)")
     parser.add_argument("--snakes", type=int, default=4, help="snakes a game (default: %(default)s)")
     parser.add_argument("--games", type=int, default=400, help="played by twenties (default: %(default)s)")

@@ -34,7 +34,7 @@ from torch import nn
 
 from agents import networks
 from envs.procgen.games import load_library
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, machine, tell
 from train.config import Experiment
 from train.ppo import PPOConfig
 from train.rllib.allocator import keep_freed_memory
@@ -331,9 +331,8 @@ def _await(player: str, process: Any, start: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="shorter rollouts and fewer rounds")
-    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
     parser.add_argument("--players", nargs="+", choices=PLAYERS, default=list(PLAYERS), help="the first is compared with")
     parser.add_argument("--player", choices=PLAYERS, help=argparse.SUPPRESS)
     parser.add_argument("--steps", type=int, help="steps of a rollout (default: 128)")
@@ -358,8 +357,7 @@ def main() -> None:
             f"   {first}: {ratio_wall:5.2f} × by wall, {ratio_cpu:5.2f} × by CPU"
         )
         figures[player] = {"per_s": by_wall, "per_cpu_s": by_cpu, "ratio": ratio_wall, "ratio_by_cpu": ratio_cpu}
-    if options.json:
-        print(json.dumps({**figures, "machine": machine(), "time": time.strftime("%Y-%m-%d")}))
+    tell(options, figures)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ import envs
 from agents.evaluation.procgen_aggregates import aggregates, probability_of_improvement
 from envs.common.errors import ProcsnakeError
 from envs.procgen.scores import normalised
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, machine
 from tests.benchmarks.procgen import Loop
 from train.config import Experiment
 from train.ppo import PPOConfig
@@ -167,7 +167,7 @@ def report(found: list[dict[str, Any]], names: list[str], games: list[str]) -> N
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, with_json=False)
     parser.add_argument("--out", type=Path, required=True, help="file of results, a line of JSON per training")
     names = ", ".join([*NETWORKS, CLEANRL])
     parser.add_argument(

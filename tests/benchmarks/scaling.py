@@ -9,8 +9,6 @@ to 1000 env runners: which stage is full first. Networks and settings are those 
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import pickle
 import statistics
@@ -28,7 +26,7 @@ from ray.rllib.utils.actor_manager import FaultTolerantActorManager
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from tests.benchmarks import sleeping_machines
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, tell
 from train.algorithm_settings import APPOSettings
 from train.algorithms import build_algorithm
 from train.cluster.speeds import Constants, fullest, stages
@@ -352,16 +350,13 @@ def _pace(iterate: Callable[[], int], *, seconds: float) -> dict[str, float]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("what", nargs="?", choices=["workers", "plan", "machines"], default="plan")
     parser.add_argument("--quick", action="store_true", help="shorter runs")
     parser.add_argument("--machines", type=int, nargs="+", default=[1, 3, 10, 30, 100], help="for machines: how many")
-    parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
     options = parser.parse_args()
     runs = {"workers": run_workers, "plan": run_plan, "machines": partial(run_machines, counts=options.machines)}
-    found = runs[options.what](options.quick)
-    if options.json:
-        print(json.dumps({"machine": machine(), options.what: found}))
+    tell(options, {options.what: runs[options.what](options.quick)})
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ is a position in which a snake chooses or that is judged; a simulation step of M
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from itertools import cycle
@@ -21,7 +19,7 @@ from agents.search.alphabeta import DEFAULT_NODES
 from agents.search.learned import HAND_WRITTEN
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.state import State
-from tests.benchmarks.measure import Rate, machine, rate
+from tests.benchmarks.measure import Rate, arguments, machine, rate, tell
 
 NODES, SIMULATIONS = 50_000, 10_000
 THINKING_S = 0.05
@@ -73,9 +71,8 @@ def share_of_speed(positions: list[State], runs: int) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="shorter runs; under 30 s once the kernels are compiled")
-    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
     options = parser.parse_args()
     # A run goes through all 64 positions about once.
     spent = {"runs": 3 if options.quick else 7, "seconds": 1.5 if options.quick else 4.0}
@@ -100,8 +97,7 @@ def main() -> None:
         depth, nodes = in_time(positions[::4] if options.quick else positions, threads)
         figures |= {f"alphabeta_depth_50_ms_{threads}_threads": depth, f"alphabeta_nodes_50_ms_{threads}_threads": nodes}
         print(f"alpha-beta in 50 ms of wall time, threads={threads}: {depth:.2f} turns ahead, {nodes:,.0f} nodes")
-    if options.json:
-        print(json.dumps({**figures, "machine": machine(), "time": time.strftime("%Y-%m-%d")}))
+    tell(options, figures)
 
 
 if __name__ == "__main__":

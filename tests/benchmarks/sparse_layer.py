@@ -6,8 +6,6 @@ iterations; `inference` and `learning` are the network's own arithmetic (`tests.
 
 from __future__ import annotations
 
-import argparse
-import json
 import logging
 import os
 from collections.abc import Callable
@@ -17,7 +15,7 @@ import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
 
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, machine, tell
 from tests.benchmarks.trainers import EPOCHS, MINIBATCHES, NETWORKS, STEPS, Measured, arithmetic, trained_steps
 from train.algorithms import build_algorithm
 from train.config import Experiment
@@ -82,16 +80,14 @@ def compare(rounds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="iterations of each kind (default: 5)")
-    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
     options = parser.parse_args()
     print("procsnake sparse layer", machine(), f"{options.rounds} rounds", flush=True)
     keep_freed_memory()
     with running_ray(num_cpus=2):
         figures = compare(options.rounds)
-    if options.json:
-        print(json.dumps({**figures, "machine": machine()}))
+    tell(options, figures)
 
 
 if __name__ == "__main__":

@@ -6,15 +6,13 @@ at the board and moves, takes no more time than it needs. Policies made for 11×
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 
 import agents
 from agents.agent import Agent
 from agents.card import BundleError
 from tests.agents.tactics.test_tactics import PUZZLES
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, machine, tell
 
 THINKING_S = 0.05
 DEFAULT = ("random", "greedy", "flood", "classics", *agents.champions.snakes(), "mcts", "alphabeta")
@@ -36,9 +34,8 @@ def solved(agent: Agent) -> dict[str, tuple[int, int]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("agents", nargs="*", default=DEFAULT, help="as `agents.make` takes them (default: all built-in ones)")
-    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
     options = parser.parse_args()
     print("procsnake tactics", machine())
     figures = {}
@@ -49,8 +46,7 @@ def main() -> None:
         figures[name] = right / tried
         themes = ", ".join(f"{theme} {r}/{n}" for theme, (r, n) in found.items())
         print(f"{name:<24} {right:>3} of {tried:<3} {right / tried:>7.1%}   {themes}", flush=True)
-    if options.json:
-        print(json.dumps({**figures, "machine": machine(), "time": time.strftime("%Y-%m-%d")}))
+    tell(options, figures)
 
 
 if __name__ == "__main__":

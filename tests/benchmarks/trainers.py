@@ -9,8 +9,6 @@ for the end of their game. `network`: what each setting saves of the snake CNN's
 
 from __future__ import annotations
 
-import argparse
-import json
 import logging
 import math
 import os
@@ -31,7 +29,7 @@ from ray.tune.registry import register_env
 
 from agents import networks
 from envs.battlesnake import BattlesnakeVectorEnv
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, machine, tell
 from tests.train.rllib.rllib_own import own_dqn, own_ppo
 from train.algorithm_settings import PPOSettings
 from train.algorithms import build_algorithm
@@ -448,10 +446,9 @@ def apex_pace(num_games: int, seconds: float) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("parts", nargs="*", help="what to measure; default: everything")
     parser.add_argument("--quick", action="store_true", help="fewer games and rounds; about a minute")
-    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object in the last line")
     options = parser.parse_args()
     num_games, rounds = (32, 2) if options.quick else (128, 5)
     parts = options.parts or PARTS
@@ -475,8 +472,7 @@ def main() -> None:
         if "apex" in parts:
             print("APEX, snake CNN", flush=True)
             figures |= apex_pace(num_games, seconds=8.0 if options.quick else 30.0)
-    if options.json:
-        print(json.dumps({**figures, "machine": machine(), "time": time.strftime("%Y-%m-%d")}))
+    tell(options, figures)
 
 
 if __name__ == "__main__":

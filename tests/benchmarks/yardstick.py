@@ -10,9 +10,7 @@ towards its verdict.
 
 from __future__ import annotations
 
-import argparse
 import io
-import json
 import pickle
 import subprocess
 import sys
@@ -36,7 +34,7 @@ from agents.tournament.store import Store
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.state import State
 from tests.benchmarks import one_version
-from tests.benchmarks.measure import machine
+from tests.benchmarks.measure import arguments, machine, tell
 
 TODAY = Path(__file__).parents[2]
 YARDSTICK = "9be3ed9"
@@ -136,7 +134,7 @@ def equal_nodes(old: Elsewhere, snakes: int, runs: int) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--commit", default=YARDSTICK, help="the old version (default: %(default)s)")
     parser.add_argument("--nodes", type=int, default=2000, help="the old version's nodes per move (default: %(default)s)")
     parser.add_argument("--new-nodes", type=int, help="today's nodes per move (default: as many as cost the same)")
@@ -146,7 +144,6 @@ def main() -> None:
     parser.add_argument("--fixed", action="store_true", help="play all games; the time to go is wrong then")
     parser.add_argument("--runs", type=int, default=7, help="runs of each version for the cost (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the games (default: 0)")
-    parser.add_argument("--json", action="store_true", help="print the test's figures as JSON in the last line")
     options = parser.parse_args()
     folder = TODAY / "outputs" / "yardstick"
     folder.mkdir(parents=True, exist_ok=True)
@@ -164,8 +161,7 @@ def main() -> None:
         with Store(folder / name, Sprt) as store, Live(line) as live:
             progress = play_sprt(test, store, max_games=options.games, on_game=live)
     print(f"{line(progress)}\n{verdict_in_words(progress)}")
-    if options.json:
-        print(json.dumps(progress.to_dict()))
+    tell(options, progress.to_dict())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -22,6 +21,7 @@ import pytest
 
 import procsnake
 from tests.browser import page_of
+from tests.http_server import QuietHandler, serving
 from train.config import list_experiments
 
 REPOSITORY = Path(__file__).parents[2]
@@ -156,14 +156,11 @@ def test_it_says_nothing_of_the_machine_that_built_it(site):
 
 @pytest.fixture(scope="module")
 def url(site) -> Iterator[str]:
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
+    class Handler(QuietHandler, http.server.SimpleHTTPRequestHandler):
+        """Sends files."""
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    with serving(functools.partial(Handler, directory=str(site))) as address:
+        yield f"{address}/"
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""What servers do before they listen, once for all tests here: no request waits for kernels to be compiled. And PostgreSQL."""
+"""Before servers listen, once for all tests here: no request waits for kernels to be compiled. And where games are kept."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import agents
+from serve.archive.store import GameStore
 from serve.server import warm_up
 
 _numbers = itertools.count()
@@ -20,6 +21,14 @@ _numbers = itertools.count()
 @pytest.fixture(scope="session", autouse=True)
 def warm():
     warm_up({name: agents.make(name) for name in ("flood", "greedy")})
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Of games, in a file of the test's own."""
+    store = GameStore(f"sqlite:///{tmp_path}/games.db")
+    yield store
+    store.close()
 
 
 def _postgres_programs() -> Path:

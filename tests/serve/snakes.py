@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.http_server import QuietHandler, serving
 
 STEPS = {"up": (0, 1), "down": (0, -1), "left": (-1, 0), "right": (1, 0)}
 INFO = {"apiversion": "1", "color": "#00aa11"}
@@ -50,14 +50,10 @@ def good_snake(path: str, request: Any) -> Answer:
     return as_json({"move": open_ways(request)[0]} if path == "/move" else {})
 
 
-@contextmanager
-def served(respond: Responder) -> Iterator[str]:
+def served(respond: Responder) -> AbstractContextManager[str]:
     """The snake on a free port of this machine; gives its URL."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
+    class Handler(QuietHandler):
         def do_GET(self):
             self._answer(respond(self.path, None))
 
@@ -81,16 +77,4 @@ def served(respond: Responder) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(answer.body)
 
-        def log_message(self, *args):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.handle_error = lambda *args: None
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    return serving(Handler)

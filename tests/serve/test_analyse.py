@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import time
 import webbrowser
 from urllib.request import urlopen
 
@@ -17,6 +16,7 @@ from tests.agents.analysis.throw_aways import kept
 from tests.command_line import run
 from tests.envs.battlesnake.traces import DATA
 from tests.serve.archive.played import play, tell_all
+from tests.waiting import until
 
 FEW = ("--nodes", "200", "--jobs", "1")
 OFFICIAL = str(DATA / "cli-output-example.jsonl")
@@ -89,16 +89,14 @@ def test_the_browser_is_shown_the_page_until_it_is_interrupted(capsys, monkeypat
     path, proof = game
     asked = []
 
+    def opened(root):
+        return json.load(urlopen(f"{root}/api/analyses"))["games"]
+
     def looks(url):
         root = re.match(r"http://[^/]+", url)[0]
         assert "<html" in urlopen(url).read().decode()
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            asked[:] = json.load(urlopen(f"{root}/api/analyses"))["games"]
-            if all(one["done"] == 1 for one in asked):
-                break
-            time.sleep(0.05)
-        asked.append(url)
+        until(lambda: all(one["done"] == 1 for one in opened(root)), seconds=60)
+        asked.extend([*opened(root), url])
         raise KeyboardInterrupt
 
     monkeypatch.setattr(webbrowser, "open", looks)

@@ -193,13 +193,6 @@ def test_a_look_or_name_that_is_none_is_refused():
         create_app({})
 
 
-@pytest.fixture
-def store(tmp_path):
-    store = GameStore(f"sqlite:///{tmp_path}/games.db")
-    yield store
-    store.close()
-
-
 def test_what_was_played_can_be_watched(store):
     client = create_app(agents.make("flood"), store=store).test_client()
     for path, turn in (("/start", 5), ("/move", 5), ("/end", 6)):

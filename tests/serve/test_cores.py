@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from serve.cores import Cores
-from tests.serve.archive.test_writer import until
+from tests.waiting import until
 
 HOUR = 3600.0
 

@@ -12,7 +12,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import sysconfig
 import time
 import urllib.error
 import urllib.request
@@ -33,19 +32,13 @@ from serve.server import running
 from serve.transport.request_body import MAX_BODY_BYTES
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request
+from tests.linters import lint
 from tests.serve.snakes import open_ways
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "serve" / "deploy"
-SCRIPTS = Path(sysconfig.get_path("scripts"))
 CORNER = plain_request(board(7, 7, [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]))
-
-
-def lint(tool, *files):
-    program = SCRIPTS / tool
-    if not program.is_file():
-        pytest.skip(f"{tool} is not installed")
-    return subprocess.run([program, *files], capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_the_templates_are_right_by_the_specification_of_cloudformation(tmp_path):
@@ -179,11 +172,8 @@ def test_caddy_brings_the_world_to_the_snake_by_tls_and_no_further(tmp_path):
         with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             try:
                 root = tmp_path / "caddy" / "pki" / "authorities" / "local" / "root.crt"
-                until = time.monotonic() + 60
-                while not (root.is_file() and is_open(tls)):
-                    assert time.monotonic() < until
-                    assert process.poll() is None
-                    time.sleep(0.05)
+                until(lambda: process.poll() is not None or (root.is_file() and is_open(tls)), seconds=60)
+                assert process.poll() is None
                 through_caddy(plain, tls, ssl.create_default_context(cafile=str(root)))
             finally:
                 process.terminate()
@@ -214,14 +204,14 @@ def through_caddy(plain, tls, context):
     def ask(*request):
         return status_of(http.client.HTTPSConnection("localhost", tls, timeout=20, context=context), *request)
 
-    until = time.monotonic() + 60
+    deadline = time.monotonic() + 60
     while True:
         try:
             status, _, body = ask("POST", "/move", json.dumps(CORNER))
             break
         except ssl.SSLError:
             # The port is open before the certificate is there.
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
             time.sleep(0.1)
     assert (status, json.loads(body)["move"]) == (200, "up")
     # Caddy is on this machine, those behind it aren't.
@@ -356,12 +346,12 @@ def test_a_clean_install_answers_without_torch_and_ray(tmp_path):
 
 def answer_soon(request):
     """The address is told a moment before connections are taken."""
-    until = time.monotonic() + 60
+    deadline = time.monotonic() + 60
     while True:
         try:
             return urllib.request.urlopen(request, timeout=60).read()
         except urllib.error.URLError:
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
             time.sleep(0.01)
 
 

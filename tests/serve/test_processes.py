@@ -13,6 +13,7 @@ import time
 import urllib.request
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,7 +26,7 @@ from serve.background import Background
 from serve.metrics import SHARED_FOLDER
 from serve.processes import can_fork
 from tests.serve.archive.played import play, tell_all
-from tests.serve.archive.test_writer import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="needs gunicorn and fork")
 
@@ -154,12 +155,27 @@ def test_several_workers_count_in_memory_where_they_may(tmp_path, monkeypatch, m
     assert list(tmp_path.glob("*/*")) == []
 
 
-def test_a_server_that_cannot_start_leaves_no_metrics_folder():
+def test_a_server_that_cannot_start_leaves_no_metrics_folder(tmp_path, monkeypatch):
+    made = []
+
+    def fails(_):
+        made.extend(tmp_path.iterdir())
+        raise SystemExit(3)
+
+    monkeypatch.delenv(SHARED_FOLDER, raising=False)
+    monkeypatch.setattr(processes, "_MEMORY", str(tmp_path))
+    monkeypatch.setattr("gunicorn.app.base.BaseApplication.run", fails)
+    with pytest.raises(SystemExit):
+        processes.run(lambda: None, SimpleNamespace(detach=lambda: 0), workers=2)
+    assert len(made) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_process_that_only_checks_finds_ends_the_server():
     command = [sys.executable, "-m", "procsnake", "serve", "flod", "--no-games", "--port", "0", "--workers", "2"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     _, told = server.communicate(timeout=300)
     assert (server.returncode, "unknown agent 'flod'" in told) == (2, True)
-    assert metrics_folders(server) == []
 
 
 def test_a_metrics_folder_of_the_users_own_stays(tmp_path, monkeypatch):

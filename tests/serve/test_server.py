@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -25,7 +26,7 @@ from serve.server import PortInUseError, listen, running, say_when_answering, wa
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request
 from tests.serve.agents import Raises
-from tests.serve.archive.test_writer import until
+from tests.waiting import until
 
 SLIM = """
 import sys, json, urllib.request
@@ -221,43 +222,31 @@ else:
 
 
 @pytest.mark.parametrize("kind", ["alone", "gunicorn"])
-def test_the_time_that_requests_wait_for_a_thread_is_known(kind):
-    if kind == "gunicorn" and not can_fork():
-        pytest.skip("needs gunicorn and fork")
-    served = subprocess.Popen([sys.executable, "-c", WAITS, kind], stdout=subprocess.PIPE, text=True)
-    url = served.stdout.readline().strip()
-    try:
+def test_the_time_that_requests_wait_for_a_thread_is_known(tmp_path, kind):
+    with server_of(WAITS, kind, tmp_path / "told") as (url, _):
         until(lambda: waited(f"{url}/0.0") is not None)
         with socket.create_server(("127.0.0.1", 0)) as gate, ThreadPoolExecutor(3) as pool:
             gate.settimeout(20)
             path, began = f"/held/{gate.getsockname()[1]}", time.monotonic()
             calls = [pool.submit(waited, url + path) for _ in range(3)]
-            read_whole(served, path, 3)
+            read_whole(tmp_path / "told", path, 3)
             all_are_there = time.monotonic()
             for _ in range(3):
                 gate.accept()[0].close()
             arrived = [call.result() for call in calls]
         # One thread answers them one after the other, and all had come before it was done with the first.
         assert began <= min(arrived) <= max(arrived) <= all_are_there
-    finally:
-        served.terminate()
-        served.communicate(timeout=60)
 
 
 @pytest.mark.parametrize("kind", ["alone", "gunicorn"])
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "Ctrl-C"])
-def test_requests_under_way_are_answered_before_it_ends(kind, how):
+def test_requests_under_way_are_answered_before_it_ends(tmp_path, kind, how):
     """A terminal sends Ctrl-C to all processes of a program, `kill -INT` to one."""
-    if kind == "gunicorn" and not can_fork():
-        pytest.skip("needs gunicorn and fork")
-    command = [sys.executable, "-c", WAITS.replace("front.THREADS = 1", "front.THREADS = 8"), kind]
-    served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    url = served.stdout.readline().strip()
-    try:
+    with server_of(WAITS.replace("front.THREADS = 1", "front.THREADS = 8"), kind, tmp_path / "told") as (url, served):
         until(lambda: waited(f"{url}/0.0") is not None)
         with ThreadPoolExecutor(6) as pool:
             calls = [pool.submit(waited, f"{url}/1.0") for _ in range(6)]
-            read_whole(served, "/1.0", 6)
+            read_whole(tmp_path / "told", "/1.0", 6)
             if how == "Ctrl-C":
                 os.killpg(served.pid, signal.SIGINT)
             else:
@@ -266,9 +255,6 @@ def test_requests_under_way_are_answered_before_it_ends(kind, how):
         assert served.wait(timeout=20) == 0
         with pytest.raises(urllib.error.URLError):
             urllib.request.urlopen(f"{url}/0.0", timeout=20)
-    finally:
-        served.kill()
-        served.communicate()
 
 
 FROZEN = """
@@ -297,18 +283,11 @@ else:
 
 
 @pytest.mark.parametrize("kind", ["alone", "gunicorn"])
-def test_what_is_there_before_the_first_request_is_not_searched_for_garbage(kind):
+def test_what_is_there_before_the_first_request_is_not_searched_for_garbage(tmp_path, kind):
     """A full search takes a tenth of a second, in which nobody is answered."""
-    if kind == "gunicorn" and not can_fork():
-        pytest.skip("needs gunicorn and fork")
-    served = subprocess.Popen([sys.executable, "-c", FROZEN, kind], stdout=subprocess.PIPE, text=True)
-    url = served.stdout.readline().strip()
-    try:
+    with server_of(FROZEN, kind, tmp_path / "told") as (url, _):
         until(lambda: waited(url) is not None)
         assert waited(url) == 0.0
-    finally:
-        served.terminate()
-        served.communicate(timeout=60)
 
 
 def test_serving_is_said_when_a_first_request_has_been_answered(capsys):
@@ -327,12 +306,26 @@ def test_serving_is_said_when_a_first_request_has_been_answered(capsys):
     assert capsys.readouterr().out == ""
 
 
-def read_whole(served, path, count):
+@contextmanager
+def server_of(script, kind, told):
+    """(URL, process) of a server that prints into a file. It has a process group of its own, as at a terminal."""
+    if kind == "gunicorn" and not can_fork():
+        pytest.skip("needs gunicorn and fork")
+    with told.open("w") as file:
+        served = subprocess.Popen([sys.executable, "-c", script, kind], stdout=file, start_new_session=True)
+    try:
+        yield until(lambda: told.read_text().splitlines(), seconds=60)[0], served
+    finally:
+        served.terminate()
+        try:
+            served.wait(timeout=60)
+        finally:
+            served.kill()
+
+
+def read_whole(told, path, count):
     """Wait until a server of `WAITS` has read as many requests for a path."""
-    while count:
-        line = served.stdout.readline()
-        assert line, "the server has ended"
-        count -= line.strip() == path
+    until(lambda: told.read_text().splitlines().count(path) >= count)
 
 
 def waited(url):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from serve.stalls import Stalls, stall_ms
-from tests.serve.archive.test_writer import until
+from tests.waiting import until
 
 
 def test_the_peak_counts_and_sinks():

@@ -12,9 +12,9 @@ from train.config import Experiment
 SCALES = [1.0, 1.0, 0.25, *[0.02] * 9]
 
 
-def record_games(folder: Path, *, num_games: int, snake: str = "greedy", side: int = 7) -> Path:
-    """Play duels of a snake, called a, with itself, called b. Returns the folder of their recordings."""
-    agent = agents.make(snake)
+def record_games(folder: Path, *, num_games: int, side: int = 7) -> Path:
+    """Play duels of `greedy`, called a, with itself, called b. Returns the folder of their recordings."""
+    agent = agents.make("greedy")
     for seed in range(num_games):
         path = folder / f"{side}-{seed}.jsonl"
         referee = Referee([agent, agent], names=["a", "b"], width=side, height=side, seed=seed, recording=path)

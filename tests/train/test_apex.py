@@ -117,7 +117,7 @@ def test_a_batch_for_learners_apart_stays_with_its_shard(one_ray, num_learners):
     assert len(parts) == num_learners
     assert max(len(part["obs"]) for part in parts) - min(len(part["obs"]) for part in parts) <= 1
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    check_counting(whole, n_step=3, gamma=0.9)
+    check_counting(whole)
     np.testing.assert_array_equal(whole["obs"], shard._replay._flat(shard._replay._obs)[drawn.cells])
 
 
@@ -125,8 +125,9 @@ def number_of(observations):
     return np.ascontiguousarray(observations).reshape(len(observations), 8).view(np.int64)[:, 0]
 
 
-def check_counting(batch, *, n_step, gamma):
-    """Every transition of the counting world, worked out from its first number alone."""
+def check_counting(batch):
+    """Every transition over three steps of the counting world, worked out from its first number alone."""
+    n_step, gamma = 3, 0.9
     first, following = number_of(batch["obs"]).tolist(), number_of(batch["new_obs"]).tolist()
     for k, number in enumerate(first):
         total, steps, discount = 0.0, 0, 1.0
@@ -193,7 +194,7 @@ def test_goes_on_when_an_env_runner_and_a_shard_are_killed_and_corrupts_no_trans
         for shard in shards:
             _, _, batches = ray.get(shard.sample.remote(batch_size=512, num_batches=4, beta=0.4))
             for drawn in batches:
-                check_counting(columns_of(drawn), n_step=3, gamma=0.9)
+                check_counting(columns_of(drawn))
 
     try:
         train_until(algorithm, lambda _, learned: learned.get("replay_ratio", 0) > 0)
@@ -246,7 +247,7 @@ def test_apex_without_env_runners_is_refused():
 
 
 def test_there_are_no_more_shards_than_env_runners(one_ray):
-    """Each shard counts for its part of `learning_starts`, so one that nobody fills would have learning start too early."""
+    """Each shard counts for its part of `learning_starts`, so with one that nobody fills learning would start too early."""
     config = config_of("counting", num_env_runners=1, num_replay_shards=3, learning_starts=600)
     runner, shard = APEXRunner(config=config, worker_index=1), ReplayShard(config, 0)
     numbers = []

@@ -10,10 +10,12 @@ import sys
 import pytest
 import yaml
 
+from envs.common.errors import ConfigError
 from tests.command_line import run
 from tests.train.experiments import toy
 from train.commands import _without_places
 from train.comparison.statistics import mean, reached_at
+from train.config import Experiment
 from train.run import RunResult, train
 from train.runs.history import read_columns
 from train.tuning.tune import Trial, TuneResult
@@ -82,6 +84,29 @@ def test_mistakes_are_one_line(capsys, arguments, message):
     assert code == 2
     assert message in error.splitlines()[-1]
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train"],
+        ["tune", "--search", "seed=1,2"],
+        ["launch", "--instances", "ml.c5.xlarge"],
+        ["launch", "--on", "slurm", "--instances", "16cpu"],
+    ],
+    ids=" ".join,
+)
+def test_minutes_win_over_the_same_key_in_set(capsys, monkeypatch, words):
+    real, loaded = Experiment.load, []
+
+    def load(name, overrides):
+        loaded.append(real(name, overrides))
+        raise ConfigError("that is enough")
+
+    monkeypatch.setattr(Experiment, "load", load)
+    code, _, error = run(capsys, words[0], "battlesnake-ppo", *words[1:], "--minutes", "9", "--set", "budget.max_minutes=5")
+    assert (code, error) == (2, f"procsnake {words[0]}: that is enough\n")
+    assert [experiment.budget.max_minutes for experiment in loaded] == [9.0]
 
 
 def test_wandb_that_is_not_installed_is_one_line(capsys, monkeypatch, experiment, tmp_path):

@@ -18,6 +18,7 @@ from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE
 from train.rllib.env_runner_failures import LostExperienceError
 from train.rollouts.q_runner import QRunner
 from train.run import train
+from train.runs.export import module_of
 from train.runs.folder import RunFolder
 
 RAINBOW = {"num_atoms": 21, "v_min": 0.0, "v_max": 1.0, "noisy": True, "epsilon": 0.0}
@@ -286,15 +287,13 @@ def test_a_restored_algorithm_goes_on_with_network_target_and_schedules(one_ray,
 @pytest.mark.parametrize("options", [{}, {"num_atoms": 21, "v_min": 0.0, "v_max": 1.0, "noisy": True}])
 def test_a_run_exports_a_policy_whose_logits_are_q_values(one_ray, tmp_path, options):
     import onnxruntime
-    from ray.rllib.core.rl_module.rl_module import RLModule
 
     from agents import bundle
 
     result = train(toy_q("identity", **options), runs_dir=tmp_path)
     assert result.finished
     assert result.metrics["episode_return_mean"] >= 0.95
-    checkpoint = RunFolder(result.path).checkpoints()[-1]
-    module = RLModule.from_checkpoint(checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy")
+    module = module_of(RunFolder(result.path).checkpoints()[-1])
     loaded = bundle.load(result.bundle)
     session = onnxruntime.InferenceSession(loaded.onnx)
     lit = np.eye(4, dtype=np.uint8)[:, None, None, :] * 255

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import json
@@ -20,7 +21,7 @@ from envs.battlesnake.settings import Settings
 from envs.common.errors import ConfigError
 from train.config import EnvSettings, Experiment, list_experiments
 from train.experiment_keys import keys
-from train.option_keys import network_options, world_options
+from train.option_keys import REQUIRED, Option, _fields, network_options, world_options
 
 
 @pytest.mark.parametrize("name", list_experiments())
@@ -87,6 +88,14 @@ def test_the_options_told_are_those_taken_with_the_defaults_taken():
         }
     rules = {field.name: field.default for field in dataclasses.fields(Settings) if field.name != "solo"}
     assert rules.items() <= {option.name: option.default for option in world_options("battlesnake")}.items()
+
+
+def test_the_last_field_is_an_option_also_without_a_docstring():
+    (node,) = ast.parse('class Shape:\n    width: int = 3\n    """How wide\n    it is."""\n    height: int\n').body
+    assert list(_fields(node, {"height": "How high."})) == [
+        Option("width", 3, "How wide it is."),
+        Option("height", REQUIRED, "How high."),
+    ]
 
 
 def test_options_are_told_with_the_experiments_values(capsys):

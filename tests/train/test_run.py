@@ -8,7 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
-import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +20,12 @@ from agents.card import BundleError
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError
 from procsnake import main
 from tests.train.experiments import toy
+from tests.waiting import until
 from train.cluster.sizes import with_workers
 from train.comparison.trainings import look_for
 from train.config import Experiment
 from train.run import STOPPING, _stop_on_signals, train
+from train.runs.export import module_of
 from train.runs.folder import RunError, RunFolder, find_runs
 from train.runs.progress import Progress
 
@@ -53,11 +55,9 @@ def test_module_and_bundle_agree(one_ray, tmp_path):
     """RLlib's module, restored from the run's checkpoint, against ONNX on 1000 random observations."""
     import onnxruntime
     import torch
-    from ray.rllib.core.rl_module.rl_module import RLModule
 
     result = train(toy("corridor", steps=4_000, bf16=True), runs_dir=tmp_path)
-    checkpoint = RunFolder(result.path).checkpoints()[-1]
-    module = RLModule.from_checkpoint(checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy")
+    module = module_of(RunFolder(result.path).checkpoints()[-1])
     seen = np.random.default_rng(0).integers(0, 256, (1000, 1, 1, 11), dtype=np.uint8)
     ours = module.forward_inference({"obs": torch.from_numpy(seen)})["action_dist_inputs"].numpy()
     theirs = onnxruntime.InferenceSession(bundle.load(result.bundle).onnx).run(["logits"], {"observations": seen})[0]
@@ -157,15 +157,13 @@ def test_a_killed_process_leaves_a_run_that_can_be_resumed(one_ray, tmp_path, al
         text=True,
     )
     try:
-        deadline = time.monotonic() + 240
-        while not (found := list(tmp_path.glob("*/checkpoints/[0-9]*/counters.json"))) and child.poll() is None:
-            assert time.monotonic() < deadline, "no checkpoint in time"
-            time.sleep(0.05)
+        saved = partial(tmp_path.glob, "*/checkpoints/[0-9]*/counters.json")
+        until(lambda: child.poll() is not None or any(saved()), seconds=240)
         child.send_signal(number)
         output, _ = child.communicate(timeout=120)
     finally:
         child.kill()
-    assert found, output
+    assert any(saved()), output
     (run,) = tmp_path.iterdir()
     if number == signal.SIGINT:
         assert child.returncode == 0, output
@@ -362,10 +360,7 @@ def test_ctrl_c_is_acknowledged_before_the_iteration_ends():
     stream = io.StringIO()
     with Progress(title="a run", stream=stream) as progress, _stop_on_signals(progress) as stop:
         signal.raise_signal(signal.SIGINT)
-        deadline = time.monotonic() + 30
-        while STOPPING not in stream.getvalue():
-            assert time.monotonic() < deadline, "nothing was said"
-            time.sleep(0.01)
+        until(lambda: STOPPING in stream.getvalue(), seconds=30)
         assert stop.is_set()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)

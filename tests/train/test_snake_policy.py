@@ -9,6 +9,7 @@ from agents.policy import Policy
 from tests.envs.battlesnake.positions import living, random_games
 from train.config import Experiment
 from train.run import train
+from train.runs.export import module_of
 from train.runs.folder import RunFolder, find_runs
 
 
@@ -20,11 +21,9 @@ def run(one_ray, tmp_path_factory):
 
 def test_the_same_observation_gives_the_same_action_everywhere(run):
     import torch
-    from ray.rllib.core.rl_module.rl_module import RLModule
 
     onnx, torched = Policy.load(run.bundle), Policy.load(run.bundle, backend="torch")
-    checkpoint = RunFolder(run.path).checkpoints()[-1]
-    module = RLModule.from_checkpoint(checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy")
+    module = module_of(RunFolder(run.path).checkpoints()[-1])
     compared = clear = 0
     for state in random_games(num_boards=16, turns=30, seed=9):
         boards, slots = living(state)

@@ -6,9 +6,9 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from envs.common.dotted import flat
 from envs.common.errors import ConfigError
 from train.cluster.instances import check_instance, gpus, vcpus
+from train.runs.dotted import flat
 
 LEARNER, ROLLOUT, ALL = "learner", "rollout", "all"
 """What machines are called that learn, that play, and that do both."""

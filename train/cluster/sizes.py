@@ -6,12 +6,19 @@ import dataclasses
 import math
 from typing import Any
 
+from envs.common.errors import ConfigError
 from train.algorithm_settings import APEXSettings, PPOSettings, QSettings
 from train.cluster.scale import Heterogeneous, Local
 from train.config import Experiment
 
 _LEAST_STEPS = _LEAST_GAMES = 16
 _RUNNERS_A_SHARD = 16
+
+
+def require_processes(experiment: Experiment, what: str) -> None:
+    """Raise `ConfigError` if the experiment is trained by a single process. `what`, a plural, names what that can't use."""
+    if not experiment.uses_ray:
+        raise ConfigError(f"{experiment.algorithm} is a single process, which {what} aren't made for: train it where you are")
 
 
 def sized(experiment: Experiment) -> Experiment:

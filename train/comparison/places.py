@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from envs.common.errors import ConfigError
+from envs.common.printable import in_one_line
 from train.runs.folder import RunError
 
 LOST = -1000
@@ -101,10 +102,8 @@ class OnCluster:
         except TaskCancelledError:
             return -signal.SIGTERM
         except RayTaskError as error:
-            said = " ".join(str(error.cause).split())[:300]
-            raise RunError(
-                f"a machine of the cluster can't train: {said}. Each needs procsnake, and --out at the same path"
-            ) from error
+            told = f"a machine of the cluster can't train: {in_one_line(error.cause)}"
+            raise RunError(f"{told}. Each needs procsnake, and --out at the same path") from error
         except RayError:
             return LOST
 

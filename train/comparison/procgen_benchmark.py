@@ -14,7 +14,6 @@ from agents.card import library_versions
 from agents.evaluation.procgen import POLICY, Played, ProcgenScore, evaluate, score_matrix
 from agents.evaluation.procgen_aggregates import AggregateEstimate, aggregates, probability_of_improvement
 from agents.evaluation.procgen_episodes import film
-from agents.own_commit import own_commit
 from envs.common.bounded import parse_json, read_text
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
@@ -24,6 +23,7 @@ from train.comparison.procgen_page import page
 from train.comparison.procgen_protocol import Protocol
 from train.comparison.trainings import Say, Training, train_all
 from train.runs.folder import BUNDLE, disk_errors
+from train.runs.own_commit import own_commit
 
 RESULT, PAGE = "benchmark.json", "benchmark.html"
 _MAX_RESULT_BYTES = 16 << 20

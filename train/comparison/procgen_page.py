@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from agents.evaluation.procgen import POLICY, RANDOM
-from agents.evaluation.procgen_aggregates import performance_profile
-from agents.pages import Chart, Line, chart_grid, columns, film, fold, html_page, lead, note, section, table
+from agents.evaluation.procgen_report import profile_chart
+from agents.pages import Chart, chart_grid, columns, film, fold, html_page, lead, note, section, table
 from envs.procgen.scores import PPO, normalised
 from train.comparison.statistics import BAND_NOTE, mean, mean_line
 from train.runs.history import read_columns
-
-_POINTS = 61
 
 
 def page(found: Mapping[str, Any], folder: Path) -> str:
@@ -85,15 +83,7 @@ def _profile(found: Mapping[str, Any]) -> Chart:
     split = found["scores"][-1]["split"]
     by_game = {game: _normalised(found["scores"], game, split) for game in found["protocol"]["games"]}
     matrix = np.array(list(by_game.values())).T
-    x = np.linspace(min(0.0, float(matrix.min())), max(1.0, float(matrix.max())), _POINTS)
-    share, low, high = performance_profile(matrix, x)
-    return Chart(
-        title=f"performance profile, levels {split}; band: 95 %, stratified bootstrap",
-        x_label="normalised score",
-        y_label="share of scores above",
-        lines=[Line(name=split, x=x, y=share, low=low, high=high)],
-        shares=True,
-    )
+    return profile_chart(f"performance profile, levels {split}", split, matrix)
 
 
 def _normalised(scores: Sequence[Mapping[str, Any]], game: str, split: str) -> list[float]:

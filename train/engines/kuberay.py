@@ -37,7 +37,7 @@ class Place:
 
     def __post_init__(self) -> None:
         names.image(self.image)
-        names.subdomain("--claim", self.claim)
+        names.claim(self.claim)
         if self.namespace:
             names.label("--namespace", self.namespace)
 

@@ -145,10 +145,9 @@ def _plan(options: argparse.Namespace) -> Any:
     from train.engines.plan import Plan, default_name
     from train.stages import require_one_stage
 
-    overrides = scale_overrides(options.instances) if options.instances else []
-    if options.minutes is not None:
-        overrides.append(f"budget.max_minutes={options.minutes}")
-    experiment = Experiment.load(options.experiment, [*overrides, *options.set])
+    instances = scale_overrides(options.instances) if options.instances else []
+    minutes = [f"budget.max_minutes={options.minutes}"] if options.minutes is not None else []
+    experiment = Experiment.load(options.experiment, [*instances, *options.set, *minutes])
     require_one_stage(experiment, "launch")
     return Plan(name=options.name or default_name(experiment.name), experiment=experiment, max_hours=options.max_hours)
 

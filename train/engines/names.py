@@ -27,13 +27,13 @@ def label(option: str, name: str, longest: int = _LONGEST_LABEL) -> str:
     raise ConfigError(f"{option} {name!r} can't be used: {rule}; e.g. {option} {near}")
 
 
-def subdomain(option: str, name: str) -> str:
+def claim(name: str) -> str:
     """Return the name if Kubernetes takes it for a volume claim (RFC 1123). Raises `ConfigError`."""
     if _SUBDOMAIN.fullmatch(name) and len(name) <= _LONGEST_SUBDOMAIN:
         return name
     near = re.sub(r"[^a-z0-9.]+", "-", name.lower())[:_LONGEST_SUBDOMAIN].strip("-.") or "my-claim"
     rule = f"Kubernetes takes up to {_LONGEST_SUBDOMAIN} small letters, digits, dashes and dots"
-    raise ConfigError(f"{option} {name!r} can't be used: {rule}; e.g. {option} {near}")
+    raise ConfigError(f"--claim {name!r} can't be used: {rule}; e.g. --claim {near}")
 
 
 def slurm_name(option: str, name: str) -> str:

@@ -10,6 +10,7 @@ import yaml
 
 from envs.common.errors import ConfigError
 from train.cluster.scale import ALL, LEARNER, ROLLOUT, Heterogeneous, Instances, Local, machines
+from train.cluster.sizes import require_processes
 from train.config import Experiment
 from train.sagemaker.request_rules import looks_like_a_secret
 
@@ -28,10 +29,7 @@ class Plan:
     """Hours after which the engine ends the job."""
 
     def __post_init__(self) -> None:
-        if not self.experiment.uses_ray:
-            raise ConfigError(
-                f"{self.experiment.algorithm} is a single process, which clusters aren't made for: train it where you are"
-            )
+        require_processes(self.experiment, "clusters")
         if isinstance(self.experiment.scale, Local):
             raise ConfigError("the experiment's scale is local; name machines by their size, e.g. --instances '2*16cpu-64gib'")
         if looks_like_a_secret(self.experiment_text):

@@ -27,6 +27,7 @@ from ray.rllib.utils.metrics import (
 )
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
+from envs.common.errors import ProcsnakeError
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.env_runner_failures import Failures, clear_errors
 from train.rollouts.batch_runner import EPISODE_SUMS, BatchEnvRunner
@@ -200,7 +201,10 @@ class BatchedAlgorithm(Algorithm):
             return self.learner_group.update(**arguments)
         try:
             return self._copy_and_update(**arguments)
-        except Exception:
+        except Exception as error:
+            # Ray's own message would be a whole traceback.
+            if isinstance(cause := getattr(error, "cause", None), ProcsnakeError):
+                raise cause from None
             known = self._learners_copy
             if known is None or not self._has_lost_a_learner():
                 raise

@@ -38,5 +38,8 @@ def joined(parts: list[np.ndarray]) -> torch.Tensor:
 
 
 def fragments_to_batch(observation_space: Any, action_space: Any) -> FragmentsToBatch:
-    """Make the connector. `AlgorithmConfig.learners(learner_connector=…)` takes this function, and each learner calls it."""
+    """Make the connector. `AlgorithmConfig.learners(learner_connector=…)` takes this function, and each learner calls it.
+
+    Checkpoints hold a pickled reference to it.
+    """
     return FragmentsToBatch(observation_space, action_space)

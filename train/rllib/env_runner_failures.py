@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from envs.common.errors import ProcsnakeError
+from envs.common.printable import in_one_line
 
 MOST_FAILURES = 3
 """How often each env runner may fail in a row while none brings any experience."""
@@ -62,7 +63,7 @@ def cause_of(error: Exception) -> str:
     frames = _FRAME.findall(getattr(error, "traceback_str", "") or "".join(traceback.format_exception(error)))
     place = " ({}, line {}, in {})".format(*frames[-1]) if frames else ""
     cause = getattr(error, "cause", None) or error
-    return f"{type(cause).__name__}: {' '.join(str(cause).split())[:300]}{place}"
+    return f"{type(cause).__name__}: {in_one_line(cause)}{place}"
 
 
 def _message(world: str, what: str, cause: str) -> str:

@@ -13,6 +13,7 @@ import procsnake
 from envs.common.command_line import shell_command
 from envs.common.cores import usable_cores
 from envs.common.errors import ProcsnakeError
+from envs.common.printable import in_one_line
 from train.cluster.node import token_path
 from train.cluster.ray_node import token_environment
 from train.config import Experiment
@@ -80,7 +81,7 @@ def _start(num_cpus: int) -> None:
         )
     except Exception as error:
         raise RayError(
-            f"Ray didn't start on this machine: {type(error).__name__}: {' '.join(str(error).split())[:300]}. It is given "
+            f"Ray didn't start on this machine: {type(error).__name__}: {in_one_line(error)}. It is given "
             "half a minute, and needs memory and room in /tmp/ray (RAY_TMPDIR: another folder); on a busy machine try later"
         ) from error
 
@@ -104,7 +105,7 @@ def _join(cluster: str) -> None:
         ray.init(address=cluster, logging_level=logging.ERROR, log_to_driver=False, runtime_env=environment)
     except (ConnectionError, RuntimeError, ValueError, AuthenticationError, RaySystemError) as error:
         raise ClusterError(
-            f"no Ray cluster could be joined at {cluster}: {' '.join(str(error).split())[:300]}. "
+            f"no Ray cluster could be joined at {cluster}: {in_one_line(error)}. "
             f"Run this on one of its machines; to start one: {shell_command('cluster', 'up', 'MACHINE', 'MACHINE')}"
         ) from error
 

@@ -54,6 +54,9 @@ ROLLOUTS = "rollouts"
 PHASE_SECONDS = "phase_seconds"
 """Metrics key: the wall seconds of each phase: env, inference, collation."""
 
+Cut = list[tuple[np.ndarray, np.ndarray]]
+"""For each step with truncated episodes, their entries, int64 (F,), and their last observations (F, …)."""
+
 
 class BatchEnvRunner(SingleAgentEnvRunner):
     """Plays one `BatchEnv`, with one forward pass per step over the rows that are to act.
@@ -203,7 +206,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         env, module, clock = self.env, self.module, time.perf_counter
         module.eval()
         buffer = self._allocate(steps)
-        cut: list[tuple[np.ndarray, np.ndarray]] = []
+        cut: Cut = []
         self._inference = stepping = 0.0
         end, began = 0, clock()
         actions = np.zeros(self.num_envs, np.int64)
@@ -290,18 +293,26 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         """(Logits, values) of the rows that are to act."""
         return self.module.rollout(torch.from_numpy(entry[Columns.OBS]).to(self._device))
 
-    def _note_outcome(
-        self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: list[tuple[np.ndarray, np.ndarray]]
-    ) -> None:
+    def _note_outcome(self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut) -> None:
         env = self.env
         entry["ended"][:] = (env.terminated | env.truncated)[rows]
         rewards = env.rewards[rows]
         entry["rewards"][:] = self._scaler.scale(rewards, rows, entry["ended"]) if self._scaler else rewards
         entry["final_values"][:] = 0.0
-        truncated = (env.truncated & ~env.terminated)[rows]
-        if truncated.any():
-            own = np.flatnonzero(truncated)
-            cut.append((start + own, env.final_observations[rows[own]]))
+        self._note_cut(rows, start, cut)
+
+    def _note_cut(self, rows: np.ndarray, start: int, cut: Cut) -> None:
+        """Add what `rows` saw last where they were truncated. The first row's entry is `start`."""
+        own = np.flatnonzero((self.env.truncated & ~self.env.terminated)[rows])
+        if len(own):
+            cut.append((start + own, self.env.final_observations[rows[own]]))
+
+    def _joined(self, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
+        """All steps' entries, int64 (F,), and last observations (F, …)."""
+        space = self.env.single_observation_space
+        none = (np.empty(0, np.int64), np.empty((0, *space.shape), space.dtype))
+        entries, observations = (np.concatenate(parts) for parts in zip(none, *cut, strict=True))
+        return entries, observations
 
     def _values(self, observations: np.ndarray, rows: np.ndarray) -> np.ndarray:
         before = time.perf_counter()
@@ -313,7 +324,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         """Values of what `rows` see."""
         return self.module.rollout(torch.from_numpy(observations).to(self._device))[1]
 
-    def _collate(self, columns: dict[str, np.ndarray], cut: list[tuple[np.ndarray, np.ndarray]], steps: int) -> Fragment:
+    def _collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Fragment:
         for entries, observations in cut:
             columns["final_values"][entries] = self._values(observations, columns["rows"][entries])
         last_values = np.zeros(self.num_envs, np.float32)

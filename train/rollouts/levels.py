@@ -15,6 +15,8 @@ LEVELS = "levels.csv"
 _HEADS = ("world", "level", "episodes", "mean_return", "recent_return")
 _RATE = 0.2
 _QUANTILES = {"level_return_worst_tenth": 0.1, "level_return_median": 0.5, "level_return_best_tenth": 0.9}
+LEVEL_METRICS = ("levels_seen", *_QUANTILES)
+"""What `LevelTable.metrics` tells."""
 
 
 def level_returns(columns: Mapping[str, np.ndarray], world: str) -> dict[str, np.ndarray]:
@@ -57,8 +59,8 @@ class LevelTable:
         if not self._levels:
             return {}
         recent = [recent for _, _, recent in self._levels.values()]
-        quantiles = zip(_QUANTILES, np.quantile(recent, list(_QUANTILES.values())).tolist(), strict=True)
-        return {"levels_seen": float(len(recent)), **dict(quantiles)}
+        quantiles = np.quantile(recent, list(_QUANTILES.values())).tolist()
+        return dict(zip(LEVEL_METRICS, [float(len(recent)), *quantiles], strict=True))
 
     def write(self, path: Path) -> None:
         """Write the table as a CSV, whole or not at all. Without levels, nothing is written."""

@@ -33,12 +33,12 @@ def n_step_returns(
             discount *= gamma
             if ended[cell] != GOES_ON:
                 break
-            cell = later(cell, 1, length, rows)
+            cell = next_cell(cell, length, rows)
     return returns, steps, last
 
 
 @numba.njit(cache=True, nogil=True)
-def later(cell, steps, length, rows):  # type: ignore[no-untyped-def]
-    """Return the cell, or cells, of the same row `steps` steps after `cell`, or before it if `steps` is negative."""
+def next_cell(cell, length, rows):  # type: ignore[no-untyped-def]
+    """Return the cell, or cells, of the same row one step after `cell`."""
     ring, within = cell // (length * rows), cell % (length * rows)
-    return ring * length * rows + (within + steps * rows) % (length * rows)
+    return ring * length * rows + (within + rows) % (length * rows)

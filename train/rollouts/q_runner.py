@@ -10,7 +10,7 @@ import torch
 from ray.rllib.core.columns import Columns
 
 from train.rllib.modules import ACTION_MASK, QModule, mask_logits
-from train.rollouts.batch_runner import BatchEnvRunner
+from train.rollouts.batch_runner import BatchEnvRunner, Cut
 from train.rollouts.n_step import GOES_ON, TERMINATED, TRUNCATED
 from train.rollouts.replay_buffer import Rollout
 
@@ -72,23 +72,14 @@ class QRunner(BatchEnvRunner):
     def _note_values(self, entry: dict[str, np.ndarray], q_values: torch.Tensor, chosen: torch.Tensor) -> None:
         """Masked Q values [n, A] and what was chosen [n], for runners that work out priorities."""
 
-    def _note_outcome(
-        self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: list[tuple[np.ndarray, np.ndarray]]
-    ) -> None:
+    def _note_outcome(self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut) -> None:
         env = self.env
-        terminated, truncated = env.terminated[rows], (env.truncated & ~env.terminated)[rows]
         entry["rewards"][:] = env.rewards[rows]
-        entry["endings"][:] = np.select([terminated, truncated], [TERMINATED, TRUNCATED], GOES_ON)
-        if truncated.any():
-            own = np.flatnonzero(truncated)
-            cut.append((start + own, env.final_observations[rows[own]]))
+        entry["endings"][:] = np.select([env.terminated[rows], env.truncated[rows]], [TERMINATED, TRUNCATED], GOES_ON)
+        self._note_cut(rows, start, cut)
 
-    def _collate(  # type: ignore[override]
-        self, columns: dict[str, np.ndarray], cut: list[tuple[np.ndarray, np.ndarray]], steps: int
-    ) -> Rollout:
-        space = self.env.single_observation_space
-        none = (np.empty(0, np.int64), np.empty((0, *space.shape), space.dtype))
-        entries, observations = (np.concatenate(parts) for parts in zip(none, *cut, strict=True))
+    def _collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Rollout:  # type: ignore[override]
+        entries, observations = self._joined(cut)
         self._sequence += 1
         return Rollout(
             columns=columns,

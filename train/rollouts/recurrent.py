@@ -15,7 +15,7 @@ from ray.rllib.core.columns import Columns
 
 from agents.networks.recurrent import Recurrent
 from train.rllib.modules import NetworkModule
-from train.rollouts.batch_runner import BatchEnvRunner
+from train.rollouts.batch_runner import BatchEnvRunner, Cut
 from train.rollouts.fragment import Fragment
 
 STATE, STRETCH = "state", "stretch"
@@ -84,10 +84,8 @@ class RecurrentRunner(BatchEnvRunner):
         self._states[rows] = after.cpu().numpy()
         return logits, values
 
-    def _note_outcome(
-        self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: list[tuple[np.ndarray, np.ndarray]]
-    ) -> None:
-        truncated: list[tuple[np.ndarray, np.ndarray]] = []
+    def _note_outcome(self, entry: dict[str, np.ndarray], rows: np.ndarray, start: int, cut: Cut) -> None:
+        truncated: Cut = []
         super()._note_outcome(entry, rows, start, truncated)
         # At once, before the state that belongs to the last observation is forgotten.
         for entries, observations in truncated:

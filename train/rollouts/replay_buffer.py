@@ -15,7 +15,7 @@ from envs.common.errors import ConfigError
 from train.algorithm_settings import QSettings
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.modules import ACTION_MASK
-from train.rollouts.n_step import GOES_ON, LOST, TERMINATED, TRUNCATED, later, n_step_returns
+from train.rollouts.n_step import GOES_ON, LOST, TERMINATED, TRUNCATED, n_step_returns, next_cell
 from train.rollouts.sum_tree import SumTree
 
 DISCOUNTS, WEIGHTS = "discounts", "weights"
@@ -131,7 +131,7 @@ class ReplayBuffer:
         cells = self._tree.draw((np.arange(batch_size) + self._rng.random(batch_size)) / batch_size)
         returns, steps, last = n_step_returns(cells, self._rewards, self._endings, self.n_step, self.gamma)
         ending = self._flat(self._endings)[last]
-        following = np.where(ending == GOES_ON, later(last, 1, self._length, self._rows), last)
+        following = np.where(ending == GOES_ON, next_cell(last, self._length, self._rows), last)
         new_obs = self._flat(self._obs)[following]
         for k in np.flatnonzero(ending == TRUNCATED):
             new_obs[k] = self._finals[int(last[k])]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from train.rollouts.batch_runner import BatchEnvRunner
+from train.rollouts.batch_runner import BatchEnvRunner, Cut
 from train.rollouts.fragment import Fragment
 
 
@@ -71,12 +71,11 @@ class TrajectoryRunner(BatchEnvRunner):
         own.pop("action_dist_inputs", None)
         return own
 
-    def _collate(self, columns: dict[str, np.ndarray], cut: list[tuple[np.ndarray, np.ndarray]], steps: int) -> Trajectory:
+    def _collate(self, columns: dict[str, np.ndarray], cut: Cut, steps: int) -> Trajectory:
         for name in ("steps", "final_values", "vf_preds"):
             del columns[name]
-        space, going_on = self.env.single_observation_space, np.flatnonzero(self.env.valid)
-        none = (np.empty(0, np.int64), np.empty((0, *space.shape), space.dtype))
-        entries, observations = (np.concatenate(parts) for parts in zip(none, *cut, strict=True))
+        going_on = np.flatnonzero(self.env.valid)
+        entries, observations = self._joined(cut)
         return Trajectory(
             columns,
             env_steps=steps * self.env.env_steps_per_advance,

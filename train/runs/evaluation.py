@@ -10,7 +10,7 @@ import numpy as np
 
 from agents import evaluation, make
 from agents.evaluation.anchored_elo import AnchoredGames, elo_against
-from agents.evaluation.episodes import Decide, play
+from agents.evaluation.episodes import GAMES_AT_ONCE, Decide, play
 from envs.api import BatchEnv
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
 from envs.common.errors import ConfigError
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import torch
 
 _SEED_OFFSET = 1_000_003
-_GAMES_AT_ONCE = 64
 
 
 class Evaluator:
@@ -37,7 +36,7 @@ class Evaluator:
         assert experiment.evaluation is not None
         self.experiment, self.settings = experiment, experiment.evaluation
         self._seed = experiment.seed + _SEED_OFFSET
-        games = min(self.settings.games, _GAMES_AT_ONCE)
+        games = min(self.settings.games, GAMES_AT_ONCE)
         options = without_training({**world_options(experiment), **self.settings.env_options, "num_games": games})
         self._world = make_world(options)
         if self._world.evaluation == "opponents":

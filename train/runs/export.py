@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,11 @@ from envs.common.command_line import without_folders
 from envs.common.errors import ConfigError
 from train.config import Experiment
 from train.rllib.env_runner_failures import cause_of
-from train.worlds.build import make_world, without_training, world_options
+from train.worlds.build import single_world, without_training
 
 if TYPE_CHECKING:
     import torch
+    from ray.rllib.core.rl_module.rl_module import RLModule
 
     from agents.policy import Policy
 
@@ -88,9 +89,14 @@ def checkpointed_weights(checkpoint: Path) -> dict[str, np.ndarray]:
         from safetensors.numpy import load_file
 
         return load_file(checkpoint / WEIGHTS)
+    return module_of(checkpoint).get_state()
+
+
+def module_of(checkpoint: Path) -> RLModule:
+    """Return RLlib's default module in a run's checkpoint."""
     from ray.rllib.core.rl_module.rl_module import RLModule
 
-    return RLModule.from_checkpoint(checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy").get_state()
+    return RLModule.from_checkpoint(checkpoint / "learner_group" / "learner" / "rl_module" / "default_policy")
 
 
 def policy_in_memory(experiment: Experiment, weights: Mapping[str, np.ndarray]) -> Policy:
@@ -99,7 +105,7 @@ def policy_in_memory(experiment: Experiment, weights: Mapping[str, np.ndarray]) 
 
     from agents.policy import Policy
 
-    with single_world(experiment) as world:
+    with closing(single_world(experiment)) as world:
         network = network_with(experiment, world, weights)
         card = Card.from_dict(_card(experiment, world))
     state = save({name: tensor.contiguous() for name, tensor in network.state_dict().items()})
@@ -117,7 +123,7 @@ def export_bundle(
 ) -> Path:
     """Write the policy with `weights` (the state of a `train.rllib.modules.NetworkModule`) as a bundle, in float32."""
     counters = ("env_steps", "agent_steps", "iteration")
-    with single_world(experiment) as world:
+    with closing(single_world(experiment)) as world:
         card = {
             **_card(experiment, world),
             "steps": {name: int(metrics[name]) for name in counters},
@@ -127,16 +133,6 @@ def export_bundle(
             "command": command,
         }
         return bundle.export(directory, network=network_with(experiment, world, weights), card=card)
-
-
-@contextmanager
-def single_world(experiment: Experiment) -> Iterator[BatchEnv]:
-    """A context manager with the world in which the policy is measured, of one game."""
-    world = make_world(without_training({**world_options(experiment), "num_games": 1}))
-    try:
-        yield world
-    finally:
-        world.close()
 
 
 def _card(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from envs.wrappers import layers
 from train.config import Experiment
 from train.runs.folder import BUNDLE, CONFIG, RunFolder
 from train.runs.resuming import named_code
-from train.worlds.build import make_world, without_training, world_options
+from train.worlds.build import single_world
 
 _MAX_TURNS, _MAX_STEPS, _CELL, _FPS = 400, 400, 20, 8.0
 
@@ -36,11 +37,8 @@ def film_of(run: Path) -> str:
         folder, experiment = RunFolder.open(run)
         if (code := list(named_code(experiment))) and not folder.has_own_config():
             return note(f"no film: {CONFIG} names {', '.join(code[:5])}, and this machine didn't write it")
-        world = make_world(without_training({**world_options(experiment), "num_games": 1}))
-        try:
+        with closing(single_world(experiment)) as world:
             return _FILMS[world.evaluation](run, experiment, world)
-        finally:
-            world.close()
     except ProcsnakeError as error:
         return note(f"no film: {error}")
 

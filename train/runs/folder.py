@@ -150,7 +150,7 @@ class RunFolder:
         try:
             text = read_text(self.path / CURVE, _MAX_CURVE)
             return list(csv.DictReader(io.StringIO(text, newline="")))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             raise RunError(f"{self.path / CURVE} can't be read: {error.strerror or error}. Check the rights") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from agents import bundle
 from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError
 from train.config import Experiment, list_experiments
-from train.runs.export import NETWORK_PREFIX, build_network, contracts, single_world
+from train.runs.export import NETWORK_PREFIX, build_network, contracts
+from train.worlds.build import single_world
 
 
 def initial_weights(experiment: Experiment) -> dict[str, np.ndarray]:
@@ -30,7 +32,7 @@ def initial_weights(experiment: Experiment) -> dict[str, np.ndarray]:
             f" both: {shell_command('train', experiment.name)}"
         )
     loaded = bundle.load(experiment.init_from)
-    with single_world(experiment) as world:
+    with closing(single_world(experiment)) as world:
         shown, network = contracts(experiment, world), build_network(experiment, world)
     card = loaded.card
     for what in ("observation", "observation_shape"):

@@ -12,6 +12,8 @@ from envs.battlesnake.state import ABSENT
 
 LEVEL_RETURNS = "level_returns"
 """Metrics key: what `train.rollouts.levels.level_returns` says of the episodes that ended, by world, in parts."""
+GATE_METRICS = ("test_games", "test_llr", "test_score", "test_elo", "test_elo_low", "test_elo_high", "accepted")
+"""Columns of a learned evaluation's tests (`train.learned_evaluation`), which are missing until there has been one."""
 # RLlib's own names, which are not worth the seconds that importing it takes.
 _ALL_MODULES, _DEFAULT_MODULE = "__all_modules__", "default_policy"
 _RENAMED = {"default_optimizer_learning_rate": "learning_rate"}

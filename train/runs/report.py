@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 
 from agents.evaluation import opponents_text, wilson_interval
-from agents.evaluation.record import RECORD, EvaluationRecord, WorldRecord, read_episodes, read_record
+from agents.evaluation.record import RECORD, EvaluationRecord, WorldRecord, read_record, read_world_record
 from agents.pages import chart_grid, columns, fold, html_page, lead, note, section, table
 from agents.registry import EVALUATION
 from envs.common.command_line import shell_command
@@ -114,7 +114,7 @@ def _state(folder: Path, about: Mapping[str, Any], history: Columns) -> str:
 
 def _measured(folder: Path, config: Mapping[str, Any], history: Columns, record: EvaluationRecord | None) -> Iterator[str]:
     """What is known of the policy: games that it won, or else the returns of its episodes."""
-    if record is None and (episodes := read_episodes(folder)):
+    if record is None and (episodes := read_world_record(folder)):
         yield section("Returns", *_returns(episodes))
     else:
         title = "Games won" if record or charts.last_evaluation(history) else "Evaluation"

@@ -12,11 +12,11 @@ from typing import Any
 
 from envs.common.errors import UnknownNameError
 from train.config import Experiment
-from train.rollouts.levels import LEVELS, LevelTable
+from train.rollouts.levels import LEVEL_METRICS, LEVELS, LevelTable
 from train.runs.evaluation import Evaluator
 from train.runs.folder import BUNDLE, CONFIG, Checkpoint, RunError, RunFolder, disk_errors, resume_command
 from train.runs.initial_weights import initial_weights
-from train.runs.metrics import LEVEL_RETURNS, progress_row
+from train.runs.metrics import GATE_METRICS, LEVEL_RETURNS, progress_row
 from train.runs.progress import Progress
 from train.runs.report import write_report
 from train.runs.trackers import Tracking
@@ -24,8 +24,9 @@ from train.runs.trackers import Tracking
 _MOST_EMPTY_ITERATIONS, _MOST_EMPTY_SECONDS = 20, 600.0
 """How many iterations, and how many seconds, may pass without experience before a run ends. Both must pass, because a process
 that is being started brings none, and on a busy machine the start takes long."""
-_LATE_METRICS = ("episode_return_mean", "episode_len_mean", "mean_", "level", "test_", "accepted")
-"""Beginnings of metrics that are missing until an episode has ended, or until a learned evaluation is tested."""
+_LATE_BEGINNINGS = ("episode_return_mean", "episode_len_mean", "mean_")
+_LATE_METRICS = {*LEVEL_METRICS, *GATE_METRICS}
+"""Metrics that are missing until an episode has ended, or until a learned evaluation is tested. Others begin as above."""
 _LOSS = "loss"
 """Part of a name that every trainer's updates have among their metrics."""
 
@@ -168,8 +169,9 @@ class Session:
             return float(self.row[name])
         known = [*self.row, *self.folder.columns]
         awaits_evaluation = self._evaluator and not self.counters.get("evaluated_iteration")
+        is_late = name in _LATE_METRICS or name.startswith(_LATE_BEGINNINGS)
         awaits_update = not any(_LOSS in column for column in known)
-        if not (name in known or name.startswith(_LATE_METRICS) or awaits_evaluation or awaits_update):
+        if not (name in known or is_late or awaits_evaluation or awaits_update):
             raise UnknownNameError(key, name, self.row)
         return -math.inf
 

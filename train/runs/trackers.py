@@ -14,9 +14,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from envs.common.dotted import flat
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError, pip_install
+from envs.common.printable import in_one_line
 from train.config import Experiment
+from train.runs.dotted import flat
 from train.runs.event_file import EventFile
 from train.runs.folder import EVENTS, disk_errors
 from train.runs.progress import Progress
@@ -158,7 +159,7 @@ def _begin(name: str, folder: Path, experiment: Experiment) -> Tracker:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    return in_one_line(error) or type(error).__name__
 
 
 def _allowed(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from envs.common.errors import ConfigError
 from train.cluster.scale import Local, machines, scale_overrides
-from train.cluster.sizes import sized
+from train.cluster.sizes import require_processes, sized
 from train.cluster.speeds import expected_stages, fullest, measured_like
 from train.config import Experiment
 from train.sagemaker.estimate import dollars_per_hour
@@ -65,8 +65,7 @@ def compared(
     `speeds` are decisions per second that the user measured, by instances. Raises `ConfigError` if there is nothing to
     compare, for a speed of other instances, for an algorithm without env runners, and what `scale_overrides` raises.
     """
-    if not experiment.uses_ray:
-        raise ConfigError(f"{experiment.algorithm} is a single process, which jobs aren't made for: train it where you are")
+    require_processes(experiment, "jobs")
     wanted = list(dict.fromkeys([*instances, *prices]))
     if not wanted:
         raise ConfigError("nothing to compare; give prices per hour, e.g. --price ml.c5.xlarge=0.2 --price ml.g5.xlarge=1.4")

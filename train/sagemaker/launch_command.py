@@ -82,6 +82,7 @@ def run_launch(options: argparse.Namespace) -> int:
     """Run `procsnake launch`. Returns the exit code."""
     from train.cluster.instances import is_size
     from train.cluster.scale import Local, machines
+    from train.cluster.sizes import require_processes
     from train.config import Experiment
     from train.sagemaker.costs import parse_prices
     from train.sagemaker.launch_figures import compare, explain, max_seconds
@@ -96,8 +97,7 @@ def run_launch(options: argparse.Namespace) -> int:
     overrides = _overrides(options)
     experiment = Experiment.load(options.experiment, overrides)
     require_one_stage(experiment, "launch")
-    if not experiment.uses_ray:
-        raise ConfigError(f"{experiment.algorithm} is a single process, which jobs aren't made for: train it where you are")
+    require_processes(experiment, "jobs")
     if isinstance(experiment.scale, Local):
         raise ConfigError("the experiment's scale is local; name instances, e.g. --instances ml.c5.4xlarge")
     if size := next((one.instance for one in machines(experiment.scale) if is_size(one.instance)), None):
@@ -120,10 +120,9 @@ def _overrides(options: argparse.Namespace) -> list[str]:
 
     if options.two_jobs and not options.instances:
         raise ConfigError("--two-jobs goes with --instances; in an experiment it is scale.mode: two-jobs")
-    overrides = scale_overrides(options.instances, two_jobs=options.two_jobs) if options.instances else []
-    if options.minutes is not None:
-        overrides.append(f"budget.max_minutes={options.minutes}")
-    return overrides + options.set
+    instances = scale_overrides(options.instances, two_jobs=options.two_jobs) if options.instances else []
+    minutes = [f"budget.max_minutes={options.minutes}"] if options.minutes is not None else []
+    return [*instances, *options.set, *minutes]
 
 
 def _launch(

@@ -130,7 +130,10 @@ def room_for(experiments: Sequence[Experiment]) -> list[dict[str, float]]:
         for name in ("num_env_runners", "num_learners", "num_gpus_per_learner")
     )
     learner = {"CPU": 1.0, "GPU": float(gpus)} if gpus else {"CPU": 1.0}
-    return [{"CPU": 1.0}] * (1 + runners) + [learner] * learners
+    # Without learners of its own, the trial itself learns on a GPU.
+    learns_itself = any(not experiment.num_learners and experiment.num_gpus_per_learner for experiment in experiments)
+    trial = learner if learns_itself else {"CPU": 1.0}
+    return [trial, *[{"CPU": 1.0}] * runners, *[learner] * learners]
 
 
 def _search(

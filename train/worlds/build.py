@@ -29,6 +29,11 @@ def without_training(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in _FOR_TRAINING}
 
 
+def single_world(experiment: Experiment) -> BatchEnv:
+    """Build the world in which the experiment's policy is measured, of one game. Raises what `make_world` raises."""
+    return make_world(without_training({**world_options(experiment), "num_games": 1}))
+
+
 def make_world(env_config: dict[str, Any]) -> BatchEnv:
     """Build the world `env_config["name"]` with the other items as options. Modules in `imports` are imported first.
 

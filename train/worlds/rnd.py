@@ -15,7 +15,6 @@ from train.rollouts.reward_scaling import RewardScaler
 
 _CLIP = 5.0
 _FEATURES = 128
-_EPSILON = 1e-8
 _LEARNED = ("target", "predictor", "optimizer")
 
 

@@ -143,6 +143,8 @@ class SelfPlay(BatchWrapper):
                 f"self_play: share {share} must be from 0 to 1, exponent {exponent} and most_past {most_past} at least 0,"
                 f" past_every {past_every} at least 1 or null"
             )
+        if not isinstance(seed, int) or seed < 0:
+            raise ConfigError(f"self_play: seed is {seed!r}; it must be a whole number of at least 0")
         if not opponents and (past_every is None or not most_past):
             raise ConfigError("self_play has neither opponents nor past selves; name opponents, or leave self_play out")
         super().__init__(world)

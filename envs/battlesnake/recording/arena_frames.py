@@ -27,9 +27,10 @@ def game_and_requests(page: Mapping[str, Any], width: int | None, height: int | 
     for malformed frames.
     """
     about = page.get("Game") or {}
-    size = {"width": width or about.get("Width"), "height": height or about.get("Height")}
+    size = {"width": about.get("Width") or width, "height": about.get("Height") or height}
     if not all(size.values()):
-        raise ValueError("frames don't tell the board's size; pass --width and --height, or in Python width= and height=")
+        told = 'frames don\'t tell the board\'s size; add "Game": {"Width": 11, "Height": 11} to them'
+        raise ValueError(f"{told}, or pass --width and --height to procsnake replay (Python: width= and height=)")
     ruleset = about.get("Ruleset") or {"name": "standard"}
     game = {"id": about.get("ID", ""), "ruleset": ruleset, "map": about.get("Map", ""), "timeout": 500, "source": "arena"}
     frames = page["Frames"] if "Frames" in page else page["frames"]

@@ -287,7 +287,7 @@ def _board(request: Mapping[str, Any], seen: dict[str, dict[str, Any]]) -> Board
 
 
 def _without_gaps(snake: Mapping[str, Any]) -> dict[str, Any]:
-    """A snake of a request in which a missing or null field about its end says what it says of the living."""
+    """A snake of a request without its null fields. If it tells nothing of its end, it lives."""
     return {**_ALIVE, **{name: value for name, value in snake.items() if value is not None}}
 
 

@@ -22,7 +22,7 @@ from agents.evaluation.episodes import (
     table,
     world_of,
 )
-from agents.evaluation.record import WorldRecord, read_episodes, read_record
+from agents.evaluation.record import WorldRecord, read_record, read_world_record
 from envs.api import BatchEnv
 from envs.common.errors import ConfigError
 from tests.agents.bundles import make_bundle
@@ -149,9 +149,9 @@ def test_what_was_measured_is_kept_for_the_report_until_the_policy_is_another(ru
     score = WorldScore(player="policy", world="steps", episodes=2, mean_return=2.5, interval=(2.0, 3.0), mean_length=2.5)
     policy = bundle_of_a_world(str(run)).card.files["policy.onnx"]
     WorldRecord(policy=policy, scores=[score]).write(run)
-    found = read_episodes(run)
+    found = read_world_record(run)
     assert found is not None
     assert found.scores[0].mean_return == 2.5
     assert read_record(run) is None
     WorldRecord(policy="another", scores=[score]).write(run)
-    assert read_episodes(run) is None
+    assert read_world_record(run) is None

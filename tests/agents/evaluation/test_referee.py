@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -22,6 +20,7 @@ from envs.battlesnake.webhook import NO_LOOK
 from envs.common.errors import ConfigError
 from serve.arena import create_app
 from serve.server import running
+from tests.http_server import QuietHandler, serving
 from tests.serve.snakes import INFO, as_json, good_snake, served
 
 
@@ -34,9 +33,7 @@ def scripted_snake(answers, *, hangs_up=False) -> Iterator[tuple[str, list[str]]
     """
     seen: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(QuietHandler):
         def do_GET(self):
             self._send(200, b'{"apiversion":"1"}')
 
@@ -64,19 +61,8 @@ def scripted_snake(answers, *, hangs_up=False) -> Iterator[tuple[str, list[str]]
             self.send_header("Content-Length", str(length))
             self.end_headers()
 
-        def log_message(self, *args):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.handle_error = lambda *args: None
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", seen
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(Handler) as url:
+        yield url, seen
 
 
 def moves_of(answers, turns, *, timeout_ms=2000):

@@ -8,10 +8,10 @@ import pytest
 from agents.heuristics import FloodFill
 from envs.battlesnake.reach import reach
 from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.state import DOWN, LEFT, RIGHT, UP
+from envs.battlesnake.state import DOWN, LEFT, MOVE_STEPS, RIGHT, UP
 from tests.agents.boards import board, played_boards
+from tests.envs.battlesnake.positions import neighbours
 
-STEPS = [(0, 1), (0, -1), (-1, 0), (1, 0)]
 FAR = 1 << 20
 
 
@@ -48,15 +48,7 @@ def reference_reach(state, board_, slot, move):
         health = min(100, health - 1 - int(layers[state.cell(*p)]) * r.hazard_damage)
         return 100 if r.constrictor and health > 0 else health
 
-    def neighbours(p):
-        for dx, dy in STEPS:
-            x, y = p[0] + dx, p[1] + dy
-            if r.wrapped:
-                yield x % r.width, y % r.height
-            elif 0 <= x < r.width and 0 <= y < r.height:
-                yield x, y
-
-    (x, y), (dx, dy) = state.body(board_, slot)[0], STEPS[move]
+    (x, y), (dx, dy) = state.body(board_, slot)[0], MOVE_STEPS[move]
     start = ((x + dx) % r.width, (y + dy) % r.height)
     eaten = int(a.food[board_, state.cell(*start)])
     blocked = blocked_cells(state, board_, slot, eaten, r.width * r.height + 1)
@@ -65,7 +57,7 @@ def reference_reach(state, board_, slot, move):
     while queue:
         p = queue.popleft()
         k, health = arrival[p]
-        for q in neighbours(p):
+        for q in neighbours(p, r):
             left = arrive(q, health)
             if q not in arrival and q not in blocked[k + 1] and left > 0:
                 arrival[q] = (k + 1, left)

@@ -5,11 +5,10 @@ import pytest
 
 from agents.heuristics import GreedyFood
 from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.state import DOWN, LEFT, RIGHT, UP
+from envs.battlesnake.state import DOWN, LEFT, MOVE_STEPS, RIGHT, UP
 from tests.agents.boards import board, played_boards
 
 HEADING_RIGHT = [(3, 3), (2, 3), (1, 3)]
-STEPS = [(0, 1), (0, -1), (-1, 0), (1, 0)]
 
 
 def move_on(state):
@@ -62,7 +61,7 @@ def test_agrees_with_a_plain_reading_of_its_rule(ruleset):
         for row, (b, i) in enumerate(zip(boards, slots)):
             x, y = state.body(b, i)[0]
             food = state.points(state.arrays.food[b])
-            distance = [_nearest(x + dx, y + dy, food, state, ruleset == "wrapped") for dx, dy in STEPS]
+            distance = [_nearest(x + dx, y + dy, food, state, ruleset == "wrapped") for dx, dy in MOVE_STEPS]
             candidates = [m for m in range(4) if safe[row, m]]
             assert moves[row] == min(candidates, key=lambda m: (distance[m], m))
             compared += 1

@@ -10,15 +10,16 @@ import gzip
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import yaml
+
+from tests.http_server import QuietHandler, serving
 
 TOKEN, READ_TOKEN, OTHERS_TOKEN = "hf_adas-token", "hf_adas-token-for-reading", "hf_bobs-token"
 ACCOUNTS = {TOKEN: ("ada", True), READ_TOKEN: ("ada", False), OTHERS_TOKEN: ("bob", True)}
@@ -98,11 +99,8 @@ class Hub:
         return model
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Handler(QuietHandler):
     hub: Hub
-
-    def log_message(self, *_: Any) -> None: ...
 
     def do_GET(self) -> None:
         self._answer({
@@ -323,15 +321,5 @@ def is_lfs(path: str, size: int) -> bool:
 def standing_in() -> Iterator[Hub]:
     """A Hub without models, on a free port of this machine."""
     hub = Hub()
-    handler = type("HandlerOfHub", (Handler,), {"hub": hub})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    hub.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with serving(type("HandlerOfHub", (Handler,), {"hub": hub})) as hub.url:
         yield hub
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

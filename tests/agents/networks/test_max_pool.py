@@ -18,15 +18,6 @@ def pictures(batch: int, height: int, width: int, channels: int) -> torch.Tensor
     return values.to(torch.bfloat16).to(memory_format=torch.channels_last).requires_grad_()
 
 
-@pytest.fixture(params=[1, 2])
-def threads(request):
-    """Torch's own number of threads is set, and set back."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_values_and_gradients_are_torchs(threads, shape) -> None:
     own, exact = pictures(*shape), pictures(*shape).detach().float().requires_grad_()

@@ -19,15 +19,6 @@ from agents.networks.sparse_linear import inputs_first, sparse_linear
 SHAPES = [(1, 1452, 32), (5, 7, 3), (3, 8, 1), (300, 203, 5), (700, 1452, 17), (0, 40, 4)]
 
 
-@pytest.fixture(params=[1, 2])
-def threads(request):
-    """Torch's own number of threads is set, and set back."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield
-    torch.set_num_threads(before)
-
-
 def pictures(count: int, inputs: int, zeros: float = 0.95) -> torch.Tensor:
     """Uint8 [count, inputs], up to 255, of which about `zeros` are 0; the first is empty, and the last ends with 255."""
     random = np.random.default_rng(count)

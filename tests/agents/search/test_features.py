@@ -10,7 +10,7 @@ from agents.search.features import LARGEST, NUM_FEATURES, OWN, SHARED, geometry,
 from agents.search.territory import NO_FOOD, REACHED_AFTER, new_territory, survey
 from envs.battlesnake.plain import board_from_state, state_from_board
 from tests.agents.boards import board, played_boards
-from tests.agents.search.test_territory import neighbours
+from tests.envs.battlesnake.positions import neighbours
 
 
 def features(state, me):

@@ -10,8 +10,7 @@ from agents.search.fill_rows import bits_in, divide_rows
 from agents.search.territory import NO_FOOD, new_territory, survey
 from envs.battlesnake.state import ALIVE
 from tests.agents.boards import board, played_boards
-
-STEPS = [(0, 1), (0, -1), (-1, 0), (1, 0)]
+from tests.envs.battlesnake.positions import neighbours
 
 
 def filled(state, viewer, steps=24, divide=divide):
@@ -49,15 +48,6 @@ def reference(state, viewer, steps=24):
         if before == regions and (k > 3 or r.constrictor):
             break
     return {i: (len(region), sum(damage[p] <= 0 for p in region), meal[i]) for i, region in regions.items()}
-
-
-def neighbours(point, rules):
-    for dx, dy in STEPS:
-        x, y = point[0] + dx, point[1] + dy
-        if rules.wrapped:
-            yield x % rules.width, y % rules.height
-        elif 0 <= x < rules.width and 0 <= y < rules.height:
-            yield x, y
 
 
 @pytest.mark.parametrize(

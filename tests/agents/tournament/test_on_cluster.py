@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,13 +14,13 @@ from agents.tournament.game import BrokenOffError, Fixture
 from agents.tournament.on_cluster import OnCluster, cluster_cpus
 from agents.tournament.settings import Tournament
 from agents.tournament.store import Store
-from agents.tournament.workers import InThreads
 from envs.common.errors import ProcsnakeError
 from procsnake import main
 from tests.agents.sprt.made import play as play_sprt
 from tests.agents.sprt.made import small as small_sprt
 from tests.agents.tournament.made import small
 from tests.ray_cluster import ray_cluster
+from tests.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")]
 
@@ -61,12 +60,12 @@ def test_the_command_plays_a_tournament_on_it(cluster, tmp_path, capsys):
 def test_a_lost_nodes_game_is_played_anew_on_another(cluster):
     # Long enough for the node to be lost while it plays.
     match, fixture, told = small("alphabeta", "twin=alphabeta", width=11, height=11, nodes=40_000), Fixture(0, 0, 7, (0, 1)), []
-    with InThreads(match, 1) as workers:
-        expected = workers.play(fixture)
     (node,) = [node for node in cluster.list_all_nodes() if node is not cluster.head_node]
     with OnCluster(match, 1, told.append) as workers, ThreadPoolExecutor(1) as pool:
+        # Ray's process for it is there then. While it is being started, no game is lost with the node.
+        expected = workers.play(fixture)
         game = pool.submit(workers.play, fixture)
-        _wait_until(lambda: ray.available_resources().get("CPU", 0) < 2)
+        until(lambda: ray.available_resources().get("CPU", 0) < 2, seconds=_LONGEST_S)
         cluster.remove_node(node, allow_graceful=False)
         cluster.add_node(num_cpus=2)
         assert np.array_equal(game.result(_LONGEST_S).moves, expected.moves)
@@ -81,14 +80,7 @@ def test_what_an_agent_raises_is_raised_here_and_what_is_stopped_ends(cluster, m
     match = small("alphabeta", "twin=alphabeta", width=11, height=11, nodes=10**7)
     with OnCluster(match, 1) as workers, ThreadPoolExecutor(1) as pool:
         game = pool.submit(workers.play, Fixture(0, 0, 7, (0, 1)))
-        _wait_until(lambda: ray.available_resources().get("CPU", 0) < cluster_cpus())
+        until(lambda: ray.available_resources().get("CPU", 0) < cluster_cpus(), seconds=_LONGEST_S)
         workers.stop()
         with pytest.raises(BrokenOffError):
             game.result(_LONGEST_S)
-
-
-def _wait_until(happens):
-    deadline = time.monotonic() + _LONGEST_S
-    while not happens():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

@@ -121,7 +121,7 @@ def test_bad_company_harms_only_its_own_games(tmp_path):
 
 
 def test_late_answers_of_a_busy_machine_are_kept_and_told_but_not_charged(tmp_path, monkeypatch):
-    monkeypatch.setattr("agents.evaluation.load.LoadMeter.burst", lambda *_, **__: "a burst")
+    monkeypatch.setattr("agents.evaluation.busy.LoadMeter.burst", lambda *_, **__: "a burst")
     late = threading.Event()
 
     def late_once(path, request):

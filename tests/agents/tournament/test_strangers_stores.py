@@ -64,7 +64,15 @@ def test_a_damaged_file_is_one_line(played, capsys, damage):
         assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("tables", ["CREATE TABLE notes (text)", "CREATE TABLE game (title); PRAGMA user_version = 2"])
+TABLES = (
+    "CREATE TABLE notes (text)",
+    "CREATE TABLE notes (text); PRAGMA user_version = 99",
+    "CREATE VIEW notes AS SELECT 1",
+    "CREATE TABLE game (title); PRAGMA user_version = 2",
+)
+
+
+@pytest.mark.parametrize("tables", TABLES)
 def test_a_database_of_something_else_stays_as_it_was(tmp_path, tables):
     path = tmp_path / "notes.db"
     change(path, tables)

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from tests.agents.sprt.made import num_played
 from tests.agents.sprt.made import play as play_sprt
 from tests.agents.sprt.made import small as small_sprt
 from tests.agents.tournament.made import small
+from tests.waiting import until
 
 _LONGEST_S = 300
 
@@ -93,10 +95,7 @@ def test_what_is_stopped_plays_nothing_more(match):
 
 
 def _first_process(workers):
-    deadline = time.monotonic() + _LONGEST_S
-    while not workers._all and time.monotonic() < deadline:
-        time.sleep(0.01)
-    (worker,) = workers._all
+    (worker,) = until(lambda: workers._all, seconds=_LONGEST_S)
     return worker._process.pid
 
 
@@ -134,16 +133,12 @@ def test_ctrl_c_ends_all_processes_and_keeps_the_games(tmp_path):
     assert running.returncode == 130, told
     assert "Traceback" not in told
     assert num_played(tmp_path / "stopped.db")
-    assert _ends(running.pid)
+    until(lambda: not _is_there(running.pid), seconds=_LONGEST_S)
 
 
-def _ends(group):
-    """Whether no process of the group is left in the end."""
-    deadline = time.monotonic() + _LONGEST_S
-    while time.monotonic() < deadline:
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.05)
+def _is_there(group):
+    """Whether a process of the group is left."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, 0)
+        return True
     return False

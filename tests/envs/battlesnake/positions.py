@@ -9,8 +9,8 @@ import numpy as np
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.plain import state_from_board
 from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.settings import Settings
-from envs.battlesnake.state import ALIVE, State
+from envs.battlesnake.settings import Rules, Settings
+from envs.battlesnake.state import ALIVE, MOVE_STEPS, State
 
 
 def random_games(
@@ -34,6 +34,16 @@ def random_games(
 def living(state: State) -> tuple[np.ndarray, np.ndarray]:
     """(boards, slots) of all living snakes."""
     return np.nonzero(state.arrays.cause == ALIVE)
+
+
+def neighbours(point: tuple[int, int], rules: Rules) -> Iterator[tuple[int, int]]:
+    """The points beside one, on the other side where the board wraps, in the order of moves."""
+    for dx, dy in MOVE_STEPS:
+        x, y = point[0] + dx, point[1] + dy
+        if rules.wrapped:
+            yield x % rules.width, y % rules.height
+        elif 0 <= x < rules.width and 0 <= y < rules.height:
+            yield x, y
 
 
 def board(width: int, height: int, *bodies, food=(), hazards=(), health=100, **settings) -> State:

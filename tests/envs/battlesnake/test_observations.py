@@ -12,7 +12,7 @@ from envs.battlesnake.observation_kernels import REACH_PLANES
 from envs.battlesnake.observations import PLANES, EgocentricPlanes, headings, observation_from_contract
 from envs.battlesnake.state import ALIVE, MOVE_NAMES
 from envs.common.errors import ConfigError, UnknownNameError
-from tests.envs.battlesnake.positions import board, living, random_games
+from tests.envs.battlesnake.positions import board, living, neighbours, random_games
 
 TYPES = [
     EgocentricPlanes(view="board"),
@@ -97,14 +97,6 @@ def reference_reach(state, b, slot, alive):
         for entry, point in enumerate(body):
             free_at[point] = max(free_at[point], math.inf if r.constrictor else len(body) - entry)
 
-    def beside(point):
-        for dx, dy in ((0, 1), (0, -1), (-1, 0), (1, 0)):
-            x, y = point[0] + dx, point[1] + dy
-            if r.wrapped:
-                yield x % r.width, y % r.height
-            elif 0 <= x < r.width and 0 <= y < r.height:
-                yield x, y
-
     def health_at(point, health):
         cell = state.cell(*point)
         if a.food[b, cell]:
@@ -118,7 +110,7 @@ def reference_reach(state, b, slot, alive):
         while front:
             point = front.pop(0)
             k, left = reached[point]
-            for other in beside(point):
+            for other in neighbours(point, r):
                 then = None if left is None else health_at(other, left)
                 if other not in reached and k + 1 >= free_at[other] and (then is None or then > 0):
                     reached[other] = k + 1, then
@@ -127,7 +119,7 @@ def reference_reach(state, b, slot, alive):
 
     others = [(arrivals(state.body(b, j)[0], 0, None), a.length[b, j] >= a.length[b, slot]) for j in alive if j != slot]
     values, food = {}, {state.point(cell) for cell in np.flatnonzero(a.food[b])}
-    for start in beside(state.body(b, slot)[0]) if slot in alive else ():
+    for start in neighbours(state.body(b, slot)[0], r) if slot in alive else ():
         health = health_at(start, int(a.health[b, slot]))
         if free_at[start] > 1 or health <= 0:
             continue

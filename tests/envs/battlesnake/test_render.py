@@ -93,21 +93,21 @@ def test_a_chosen_colour_is_kept_unless_taken_or_grey_by_default():
     assert snake_colors(_board(*chosen)) == [(16, 32, 48), *PALETTE[:3]]
 
 
-def _pixel(image, x, y, height):
-    """The colour in the middle of a cell of the board."""
-    return image[int((height - y) * CELL), int((x + 1) * CELL)]
+def _pixel(image, x, y):
+    """The colour in the middle of a cell of the board, which is 4 high."""
+    return image[int((4 - y) * CELL), int((x + 1) * CELL)]
 
 
 def test_pixels_show_every_cell_in_its_place():
     image = np.asarray(paint(BOARD, cell=CELL))
     assert image.shape == ((4 + 1) * CELL, (6 + 1) * CELL, 3)
     assert image.dtype == np.uint8
-    body, empty = _pixel(image, 1, 1, 4), _pixel(image, 0, 3, 4)
+    body, empty = _pixel(image, 1, 1), _pixel(image, 0, 3)
     assert tuple(body) == PALETTE[0]
-    assert tuple(_pixel(image, 4, 0, 4)) == FOOD_COLOR
-    hazard, deep = _pixel(image, 0, 0, 4), _pixel(image, 3, 3, 4)
+    assert tuple(_pixel(image, 4, 0)) == FOOD_COLOR
+    hazard, deep = _pixel(image, 0, 0), _pixel(image, 3, 3)
     assert empty.mean() > hazard.mean() > deep.mean()
-    faded = _pixel(image, 5, 2, 4)
+    faded = _pixel(image, 5, 2)
     assert (np.abs(faded.astype(int) - empty) <= 0.2 * np.abs(np.array(PALETTE[1]) - empty) + 1).all()
     assert not np.array_equal(faded, empty)
 
@@ -116,8 +116,8 @@ def test_a_body_joins_consecutive_cells_only():
     """Gaps between cells are bridged along the body and stay open beside it."""
     u_turn = _snake("a", (1, 2), (1, 1), (2, 1), (2, 2), (2, 3))
     image = np.asarray(paint(_board(u_turn), cell=CELL))
-    assert tuple(_pixel(image, 1.5, 1, 4)) == PALETTE[0]
-    assert tuple(_pixel(image, 1.5, 2, 4)) != PALETTE[0]
+    assert tuple(_pixel(image, 1.5, 1)) == PALETTE[0]
+    assert tuple(_pixel(image, 1.5, 2)) != PALETTE[0]
 
 
 def test_the_eyes_look_ahead():

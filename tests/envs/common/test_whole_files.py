@@ -45,7 +45,7 @@ def test_the_folder_of_a_file_is_made(tmp_path):
     assert not list((tmp_path / "a" / "b").iterdir())
 
 
-@pytest.mark.parametrize("place", ["file/page.html", "file/folder/page.html", "folder"])
+@pytest.mark.parametrize("place", ["file/page.html", "file/folder/page.html", "folder", "x" * 300])
 def test_a_place_where_no_file_can_be_is_refused(tmp_path, place):
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()

@@ -6,8 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import procsnake
 from envs.common.errors import MissingDependencyError
 from envs.procgen import keyboard
 from envs.procgen.vector_env import ProcgenVectorEnv
+from tests.waiting import until
 
 gym3_interactive = pytest.importorskip("gym3.interactive", reason="gym3 has no wheel for this Python, as Procgen has none")
 
@@ -101,14 +101,6 @@ def display() -> Iterator[str]:
         os.close(writing)
 
 
-def wait_for(condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 120
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.2)
-    return found
-
-
 @pytest.mark.long
 def test_in_a_real_window_keys_move_who_is_seen_and_escape_ends_it(display: str) -> None:
     """In a maze, whose pictures change by nothing else: right and up as far as it goes, as the game without a window does."""
@@ -136,16 +128,16 @@ def test_in_a_real_window_keys_move_who_is_seen_and_escape_ends_it(display: str)
     command = [sys.executable, "procsnake.py", "play", "procgen/maze", "--human", "--levels", "1:1", "--seed", "3"]
     player = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        window = wait_for(lambda: player.poll() is not None or do("search", "--name", "Gym3 Viewer"))
+        window = until(lambda: player.poll() is not None or do("search", "--name", "Gym3 Viewer"), seconds=120)
         assert player.poll() is None, player.communicate()[0]
         # Until it draws it hears no keys. The figures are below.
-        wait_for(lambda: shows(expected[0], rows=500))
+        until(lambda: shows(expected[0], rows=500), seconds=120)
         do("windowfocus", window)
         do("key", "o")
-        wait_for(lambda: shows(expected[0]))
+        until(lambda: shows(expected[0]), seconds=120)
         for key, picture in zip(("Right", "Up"), expected[1:], strict=True):
             do("keydown", key)
-            wait_for(lambda picture=picture: shows(picture))
+            until(lambda picture=picture: shows(picture), seconds=120)
             do("keyup", key)
         do("key", "Escape")
         said, _ = player.communicate(timeout=120)

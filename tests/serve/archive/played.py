@@ -70,10 +70,10 @@ def play(*, seed=0, num_snakes=2, side=7, agent="greedy", max_turns=400, **setti
 
 
 @cache
-def uneven_game() -> Played:
+def uneven_game(num_snakes: int = 4) -> Played:
     """A game in which the first of our snakes dies well before the second, which lives longest."""
     for seed in range(100):
-        game = play(seed=seed, num_snakes=4, side=9)
+        game = play(seed=seed, num_snakes=num_snakes, side=9)
         lasted = [len(requests) for requests in game.requests]
         if lasted[0] + 5 < lasted[1] == max(lasted):
             return game

@@ -28,13 +28,6 @@ def url(request, tmp_path):
     return f"sqlite:///{tmp_path}/games.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
 
 
-@pytest.fixture
-def store(tmp_path):
-    store = GameStore(f"sqlite:///{tmp_path}/games.db")
-    yield store
-    store.close()
-
-
 def test_a_game_is_kept_as_it_was_played(url):
     store = GameStore(url)
     _, requests = recorded()

@@ -18,30 +18,17 @@ from serve.archive.tables import Database
 from serve.archive.writer import LARGE_REQUEST, MAX_INCOMING_BYTES, Writer, _WallClock
 from serve.arena import create_app
 from tests.serve.archive.played import play, tell, tell_all
-
-
-def until(condition, seconds=20):
-    """Wait for something that other threads do."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+from tests.waiting import until
 
 
 @pytest.fixture
 def file(tmp_path):
+    """The one of the fixture `store`."""
     return tmp_path / "games.db"
 
 
-@pytest.fixture
-def store(file):
-    store = GameStore(f"sqlite:///{file}")
-    yield store
-    store.close()
-
-
-def all_turns_of(store, game, slot=0):
-    return [turn["turn"] for turn in store.turns(game.game_id, "s") if turn["move"]] == list(range(len(game.requests[slot])))
+def all_turns_of(store, game):
+    return [turn["turn"] for turn in store.turns(game.game_id, "s") if turn["move"]] == list(range(len(game.requests[0])))
 
 
 def test_a_locked_database_is_waited_for(store, file):

@@ -14,9 +14,10 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.http_server import QuietHandler, serving
 
 TOKEN, OTHERS_TOKEN = "a-token-that-nobody-may-see", "another-account's"
 WHEN = "2026-11-20T20:00:00Z"
@@ -56,6 +57,8 @@ class State:
     under_way: int = 0
     most_at_once: int = 0
     """The most requests that were under way at a time."""
+    counting: threading.Lock = field(default_factory=threading.Lock)
+    answering: threading.Lock = field(default_factory=threading.Lock)
 
     def sleep(self, seconds: float) -> None:
         """Stand in for `time.sleep`: time passes here alone."""
@@ -74,9 +77,9 @@ class State:
         self.snakes[told["id"]] = told | {"owner": owner}
         return told["id"]
 
-    def add_ladder(self, name: str, *, active: bool = True) -> str:
+    def add_ladder(self, name: str) -> str:
         ladder_id = str(uuid.uuid4())
-        self.ladders[ladder_id] = {"id": ladder_id, "name": name, "active": active, "created_at": WHEN}
+        self.ladders[ladder_id] = {"id": ladder_id, "name": name, "active": True, "created_at": WHEN}
         return ladder_id
 
     def add_game(self, frames: list[dict[str, Any]], snakes: list[str], *, game_id: str = "", **fields: Any) -> str:
@@ -344,77 +347,64 @@ ROUTES: dict[tuple[str, str], Callable[..., tuple[int, Any]]] = {
 }
 
 
+class Handler(QuietHandler):
+    state: State
+
+    def handle_any(self) -> None:
+        state = self.state
+        with state.counting:
+            state.under_way += 1
+            state.most_at_once = max(state.most_at_once, state.under_way)
+        try:
+            with state.answering:
+                # `time.sleep` is stood in for.
+                threading.Event().wait(state.lingers_s)
+                told = self.told()
+        finally:
+            # Before the answer leaves, because the next request may come as soon as it is there.
+            with state.counting:
+                state.under_way -= 1
+        if told is None:
+            self.close_connection = True
+        else:
+            self.send(*told)
+
+    do_GET = do_POST = do_PUT = do_DELETE = handle_any
+
+    def told(self) -> tuple[int, bytes, dict[str, str], bool] | None:
+        """Status, content and headers of the answer, and whether it is cut; None if there is to be none."""
+        parts, state = urlsplit(self.path), self.state
+        state.asked.append((self.command, parts.path, dict(self.headers)))
+        text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        steps = parts.path.removeprefix("/api/").split("/")
+        request = Request(self.command, steps, query, None, state.accounts.get(bearer), state)
+        try:
+            if disturb := state.disturb.popleft() if state.disturb else None:
+                disturb(request)
+            request.body = json.loads(text) if text else None
+            status, told = answer(request)
+        except Refused as refusal:
+            return refusal.status, str(refusal).encode(), refusal.headers, False
+        except ConnectionAbortedError:
+            return None
+        return status, b"" if told is None else json.dumps(told).encode(), {}, request.cut
+
+    def send(self, status: int, content: bytes, headers: dict[str, str], cut: bool) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if status != 204:
+            self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content[: len(content) // 2] if cut else content)
+        self.close_connection |= cut
+
+
 @contextmanager
 def standing_in() -> Iterator[State]:
     """The stand-in on a free port of this machine, for as long as the context lasts."""
     state = State()
-    counting, answering = threading.Lock(), threading.Lock()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def handle_any(self):
-            with counting:
-                state.under_way += 1
-                state.most_at_once = max(state.most_at_once, state.under_way)
-            try:
-                with answering:
-                    # `time.sleep` is stood in for.
-                    threading.Event().wait(state.lingers_s)
-                    told = self.told()
-            finally:
-                # Before the answer leaves, because the next request may come as soon as it is there.
-                with counting:
-                    state.under_way -= 1
-            if told is None:
-                self.close_connection = True
-            else:
-                self.send(*told)
-
-        do_GET = do_POST = do_PUT = do_DELETE = handle_any
-
-        def told(self):
-            """Status, content and headers of the answer, and whether it is cut; None if there is to be none."""
-            parts = urlsplit(self.path)
-            state.asked.append((self.command, parts.path, dict(self.headers)))
-            text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
-            query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-            steps = parts.path.removeprefix("/api/").split("/")
-            request = Request(self.command, steps, query, None, state.accounts.get(bearer), state)
-            try:
-                if disturb := state.disturb.popleft() if state.disturb else None:
-                    disturb(request)
-                request.body = json.loads(text) if text else None
-                status, told = answer(request)
-            except Refused as refusal:
-                return refusal.status, str(refusal).encode(), refusal.headers, False
-            except ConnectionAbortedError:
-                return None
-            return status, b"" if told is None else json.dumps(told).encode(), {}, request.cut
-
-        def send(self, status, content, headers, cut):
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            if status != 204:
-                self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content[: len(content) // 2] if cut else content)
-            self.close_connection |= cut
-
-        def log_message(self, *args):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.handle_error = lambda *args: None
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    state.url = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with serving(type("HandlerOfState", (Handler,), {"state": state})) as state.url:
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

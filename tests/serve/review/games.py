@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from functools import cache
 
 from agents.analysis.played import played_by
@@ -11,6 +10,7 @@ from envs.battlesnake.recording import Recording
 from envs.common.errors import ConfigError
 from serve.review.reviews import Reviews
 from tests.agents.analysis.throw_aways import kept
+from tests.waiting import until
 
 PATIENCE_S = 20.0
 
@@ -43,12 +43,6 @@ def refuses(recording, snake, tell):
     raise ConfigError(f"{snake} is not to be judged")
 
 
-def wait_for(reviews: Reviews, game_id: str, *states: str) -> list[str]:
-    """Wait until the sides of a game are in these states, and return them."""
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        found = [side.state for side in reviews.sides(game_id)]
-        if found == list(states):
-            break
-        time.sleep(0.01)
-    return found
+def wait_for(reviews: Reviews, game_id: str, *states: str) -> None:
+    """Wait until the sides of a game are in these states."""
+    until(lambda: [side.state for side in reviews.sides(game_id)] == list(states), seconds=PATIENCE_S)

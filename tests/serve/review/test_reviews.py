@@ -15,7 +15,7 @@ def test_every_snake_is_analysed_the_chosen_one_first():
     game = reviews.open(recording, "lost.jsonl", first=victim)
     assert [side.state for side in reviews.sides(game.id)] == ["waiting"] * 2
     with reviews.working():
-        assert wait_for(reviews, game.id, "done", "done") == ["done", "done"]
+        wait_for(reviews, game.id, "done", "done")
     first, second = reviews.sides(game.id)
     assert (first.snake, first.analysis["snake"]["name"]) == (victim, proof.victim)
     assert second.snake != victim
@@ -40,7 +40,7 @@ def test_refusals_and_failures_are_told_and_the_next_snake_is_analysed_all_the_s
     reviews = Reviews(fails_once)
     game = reviews.open(lost_game()[0], "lost.jsonl")
     with reviews.working():
-        assert wait_for(reviews, game.id, "refused", "refused") == ["refused", "refused"]
+        wait_for(reviews, game.id, "refused", "refused")
     first, second = reviews.sides(game.id)
     assert first.reason == "the analysis failed: ValueError"
     assert second.reason == f"{second.snake} is not to be judged"
@@ -64,7 +64,7 @@ def test_no_more_than_a_few_games_are_open_and_a_closed_one_costs_nothing_more()
         assert reviews.sides(first.id) is None
         assert reviews.game(first.id, SNAKE) is None
         # The work on the first ends, so that the game that was opened last is next.
-        assert wait_for(reviews, others[-1].id, "running", "waiting") == ["running", "waiting"]
+        wait_for(reviews, others[-1].id, "running", "waiting")
     assert [entry["id"] for entry in reviews.games()] == [game.id for game in reversed(others)]
 
 

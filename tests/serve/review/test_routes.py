@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from agents.analysis.win_probability import GROUPS, WinProbability
 from serve.review.reviews import Reviews
 from serve.review.routes import MAX_FILE_BYTES, fit_in_json, review_app
-from tests.serve.by_hand.test_routes import STRANGER, Reader
+from tests.serve.reader import STRANGER, Reader
 from tests.serve.review.games import in_no_time, lost_game, text_of, wait_for
 
 
@@ -27,10 +25,7 @@ def client(reviews):
 
 def test_the_root_leads_to_the_page_and_its_files_are_there(client):
     assert client.get("/").headers["Location"] == "/analyse"
-    page = client.get("/analyse")
-    assert "script-src 'self'" in page.headers["Content-Security-Policy"]
-    for path in re.findall(r'(?:src|href)="(/viewer/[^"]+)"', page.get_data(as_text=True)):
-        assert client.get(path).status_code == 200, path
+    assert client.checked("/analyse").mimetype == "text/html"
 
 
 def test_a_file_that_is_sent_is_opened_and_analysed(client, reviews):

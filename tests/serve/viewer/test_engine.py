@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 
 import pytest
 from simple_websocket import Client, ConnectionClosed
@@ -26,34 +26,16 @@ from serve.viewer import engine, routes
 from serve.viewer.routes import OFFICIAL_BOARD
 from serve.viewer.spectators import MAX_SPECTATORS
 from tests.serve.agents import Raises
-from tests.serve.archive.played import play, tell, tell_all
-from tests.serve.archive.played import uneven_game as four_snakes
+from tests.serve.archive.played import play, tell, tell_all, uneven_game
+from tests.waiting import until
 
 PATIENCE_SECONDS = 60
 FRAME_KEYS = {"Turn", "Snakes", "Food", "Hazards"}
 SNAKE_KEYS = {"ID", "Name", "Body", "Health", "Death", "Color", "HeadType", "TailType", "Latency", "Shout", "Squad", "Author"}
 
 
-@pytest.fixture
-def store(tmp_path):
-    store = GameStore(f"sqlite:///{tmp_path}/games.db")
-    yield store
-    store.close()
-
-
 def events_of(store, game_id, *, wait=lambda _: None):
     return engine.events(partial(store.game, game_id, "raises"), partial(store.turns, game_id, "raises"), wait)
-
-
-@cache
-def uneven_game():
-    """(a game that goes on after a snake's death, the slot that dies first, the one that lives longest)"""
-    for seed in range(100):
-        played = play(seed=seed, num_snakes=3, side=9)
-        first, *_, last = sorted(range(3), key=lambda slot: len(played.requests[slot]))
-        if len(played.requests[first]) + 5 < len(played.requests[last]):
-            return played, first, last
-    raise AssertionError("of 100 games none is such a one")
 
 
 def upper(points):
@@ -61,11 +43,11 @@ def upper(points):
 
 
 def test_frames_tell_the_game_as_it_was_played(store):
-    played, _, longest = uneven_game()
-    tell_all(store, "raises", played, longest)
+    played = uneven_game()
+    tell_all(store, "raises", played, 1)
     assert store.flush()
     *frames, end = events_of(store, played.game_id)
-    requests = [*played.requests[longest], played.ends[longest]]
+    requests = [*played.requests[1], played.ends[1]]
     assert {frame["Type"] for frame in frames} == {"frame"}
     assert [frame["Data"]["Turn"] for frame in frames] == [request["turn"] for request in requests]
     for frame, request in zip(frames, requests, strict=True):
@@ -81,11 +63,11 @@ def test_frames_tell_the_game_as_it_was_played(store):
 
 
 def test_the_dead_stay_where_they_were_last_seen(store):
-    played, _, longest = uneven_game()
-    tell_all(store, "raises", played, longest)
+    played = uneven_game()
+    tell_all(store, "raises", played, 1)
     assert store.flush()
     *frames, _ = events_of(store, played.game_id)
-    died = {played.ids[slot]: len(played.requests[slot]) for slot in range(3) if played.causes[slot]}
+    died = {played.ids[slot]: len(played.requests[slot]) for slot in range(4) if played.causes[slot]}
     assert died
     assert min(died.values()) < len(frames) - 1
     last = {snake["ID"]: snake for snake in frames[-1]["Data"]["Snakes"]}
@@ -95,8 +77,8 @@ def test_the_dead_stay_where_they_were_last_seen(store):
 
 
 def test_a_game_is_told_while_it_is_played_as_it_is_told_later(store):
-    played, _, longest = uneven_game()
-    to_come = list(played.events(longest))
+    played = uneven_game()
+    to_come = list(played.events(1))
     waits = []
 
     def go_on(seconds):
@@ -110,13 +92,13 @@ def test_a_game_is_told_while_it_is_played_as_it_is_told_later(store):
     go_on(0)
     told = list(events_of(store, played.game_id, wait=go_on))
     assert told == list(events_of(store, played.game_id))
-    assert len(waits) > len(played.requests[longest]) // 2
+    assert len(waits) > len(played.requests[1]) // 2
     assert any(snake["Death"] for snake in told[-2]["Data"]["Snakes"])
 
 
 def test_a_game_is_told_page_by_page_as_it_is_told_whole(store):
-    played, _, longest = uneven_game()
-    tell_all(store, "raises", played, longest)
+    played = uneven_game()
+    tell_all(store, "raises", played, 1)
     assert store.flush()
     about, turns = partial(store.game, played.game_id, "raises"), partial(store.turns, played.game_id, "raises", limit=3)
     assert list(engine.events(about, turns, lambda _: None)) == list(events_of(store, played.game_id))
@@ -228,14 +210,14 @@ def everything(client):
 def gunicorn(tmp_path_factory):
     """URL of a server whose two snakes have played a game, and what the second was sent; the first died earlier."""
     database = f"sqlite:///{tmp_path_factory.mktemp('games')}/games.db"
-    store, (played, early, late) = GameStore(database), uneven_game()
-    tell_all(store, "flood", played, early)
-    tell_all(store, "greedy", played, late)
+    store, played = GameStore(database), uneven_game(num_snakes=3)
+    tell_all(store, "flood", played, 0)
+    tell_all(store, "greedy", played, 1)
     for slot in range(2):
-        tell_all(store, "flood", four_snakes(), slot)
+        tell_all(store, "flood", uneven_game(), slot)
     store.close()
     with serving(database) as url:
-        yield url, [*played.requests[late], played.ends[late]]
+        yield url, [*played.requests[1], played.ends[1]]
 
 
 def test_a_websocket_client_reads_a_whole_game(gunicorn):
@@ -249,7 +231,7 @@ def test_a_websocket_client_reads_a_whole_game(gunicorn):
 def test_a_game_of_two_bodies_of_one_snake_is_told_to_its_end(gunicorn):
     """The first body dies early; the second, which lives longest, is the same snake of ours."""
     url, _ = gunicorn
-    played = four_snakes()
+    played = uneven_game()
     requests = [*played.requests[1], played.ends[1]]
     messages, _ = everything(watch(url, played.game_id))
     assert [message["Data"]["Turn"] for message in messages[:-1]] == [request["turn"] for request in requests]
@@ -259,7 +241,7 @@ def test_a_game_of_two_bodies_of_one_snake_is_told_to_its_end(gunicorn):
 
 def test_while_one_body_plays_the_game_is_not_over(store):
     """Of two snakes of ours the first is dead, so nobody asks it any more and its row is closed after a while."""
-    played = four_snakes()
+    played = uneven_game()
     died, told = len(played.requests[0]), list(played.events(1))
     for event in [*list(played.events(0))[:-1], *told[: died + 2]]:
         tell(store, "raises", event)
@@ -315,16 +297,9 @@ def answers(url):
     return True
 
 
-def wait_until(happens):
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not happens():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.02)
-
-
 def watch_when_known(url, game_id):
     """A socket to a game that was just begun: games are written behind the server's back."""
-    wait_until(partial(answers, f"{url}/games/{game_id}"))
+    until(partial(answers, f"{url}/games/{game_id}"), seconds=PATIENCE_SECONDS)
     return watch(url, game_id)
 
 

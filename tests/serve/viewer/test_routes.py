@@ -9,7 +9,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from flask.testing import FlaskClient
 
 import serve.viewer
 from envs.battlesnake.recording import Recording
@@ -21,19 +20,13 @@ from serve.viewer import Access
 from serve.viewer.routes import TURNS_PER_ANSWER
 from tests.serve.agents import Raises
 from tests.serve.archive.played import play, tell, tell_all
+from tests.serve.reader import Reader
 
 TOKEN = "0123456789abcdef"
 STATIC = Path(serve.viewer.__file__).parent / "static"
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 STRANGER = {"REMOTE_ADDR": "203.0.113.9"}
 HOSTILE = '<img src=x onerror="alert(1)">'
-
-
-class Reader(FlaskClient):
-    """Reads answers to their end, so that files are closed."""
-
-    def open(self, *args, **options):
-        return super().open(*args, buffered=True, **options)
 
 
 def make_app(store, **options):

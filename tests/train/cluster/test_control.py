@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 
 import pytest
 
+from tests.waiting import until
 from train.cluster.control import ControlLink, ControlServer, Refused
 from train.cluster.hosts import ClusterError
 
@@ -39,13 +39,6 @@ def call():
         link.close()
 
 
-def until(condition):
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def never():
     return threading.Event()
 
@@ -56,14 +49,14 @@ def test_the_end_reaches_everybody(server, call):
         link.joined()
     server.wait(["algo-2", "algo-3"], 0, 10, never())
     server.end(7)
-    until(lambda: all(link.ending == 7 for link in links))
+    until(lambda: all(link.ending == 7 for link in links), seconds=10)
     assert server.lost() == []
 
 
 def test_a_stranger_is_refused_and_named(server, said, call):
     with pytest.raises(Refused, match="different tokens"):
         call(server, token="another")
-    until(lambda: said == ["refused algo-2: it doesn't know this run's token"])
+    until(lambda: said == ["refused algo-2: it doesn't know this run's token"], seconds=10)
 
 
 def test_a_head_that_does_not_know_the_token_is_noticed(said, call):
@@ -114,7 +107,7 @@ def test_one_that_breaks_after_joining_is_lost_by_name(server, call):
     link.joined()
     server.wait(["algo-2"], 0, 10, never())
     link.close()
-    until(lambda: server.lost() == ["algo-2"])
+    until(lambda: server.lost() == ["algo-2"], seconds=10)
 
 
 def test_one_that_breaks_before_joining_may_call_again(server, call):
@@ -145,7 +138,7 @@ def test_waiting_ends_when_the_job_is_stopped(server):
 def test_a_worker_notices_that_the_head_is_gone(said, call):
     with ControlServer(HERE, TOKEN, said.append, port=0) as server:
         link = call(server)
-    until(lambda: link.broken)
+    until(lambda: link.broken, seconds=10)
     assert link.ending is None
 
 
@@ -155,7 +148,7 @@ def test_a_machine_that_can_tell_why_it_leaves_is_named_with_its_reason(server, 
     server.wait(["algo-2"], 0, 10, never())
     link.failed("Ray's raylet died\nEND 0 " + "×" * 1000)
     link.close()
-    until(server.lost)
+    until(server.lost, seconds=10)
     (lost,) = server.lost()
     assert lost.startswith("algo-2 (Ray's raylet died END 0 ???")
     assert len(lost) < 512

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from ray.scripts.scripts import start as ray_start
 
+from tests.waiting import until
 from train.cluster import observing, ray_node
 
 
@@ -32,11 +33,7 @@ while :; do /bin/sleep 0.05; done
 
 
 def soon(path: Path) -> str:
-    for _ in range(400):
-        if path.is_file() and path.read_text():
-            return path.read_text()
-        time.sleep(0.05)
-    raise AssertionError(f"{path} isn't there")
+    return until(lambda: path.is_file() and path.read_text(), told=lambda: f"{path} isn't there")
 
 
 def test_it_scrapes_whatever_ray_lists_and_nobody_else_reaches_it(program):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from envs.common.errors import ConfigError
 from tests.ray_cluster import ray_cluster
 from tests.train.comparison.test_trainings import long_one, running_in, training
+from tests.waiting import until
 from train.comparison.places import Begin, OnCluster, require_room
 from train.comparison.trainings import is_finished, train_all
 from train.runs.folder import RunError
@@ -49,7 +49,7 @@ def test_a_training_whose_machine_is_lost_goes_on_elsewhere(cluster, tmp_path):
     # Ray adds nodes in the main thread only.
     with ThreadPoolExecutor(1) as pool:
         ended = pool.submit(train_all, [wanted], tmp_path, say=said.append, begin=OnCluster)
-        _wait_until(lambda: any(tmp_path.glob("runs/*/checkpoints/[0-9]*")))
+        until(lambda: any(tmp_path.glob("runs/*/checkpoints/[0-9]*")), seconds=_LONGEST_S)
         cluster.remove_node(node, allow_graceful=False)
         cluster.add_node(num_cpus=1, include_dashboard=False, dashboard_port=None)
         (run,) = ended.result(_LONGEST_S)
@@ -86,10 +86,3 @@ def _interrupts_once_it_learns(folder: Path) -> Begin:
             return super().poll()
 
     return Interrupted
-
-
-def _wait_until(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + _LONGEST_S
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)

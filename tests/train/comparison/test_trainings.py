@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.train.experiments import toy
+from tests.waiting import until
 from train.comparison.trainings import Training, is_finished, train_all
 from train.config import Experiment
 from train.runs.folder import RunError
@@ -51,10 +51,7 @@ def test_an_interrupted_training_saves_and_the_next_call_goes_on_with_it(tmp_pat
         "from train.comparison.trainings import train_all; train_all([long_one()], Path(sys.argv[1]))"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
-    until = time.monotonic() + 300
-    while not any(path.read_text().count("\n") > 1 for path in tmp_path.glob("runs/*/progress.csv")):
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    until(lambda: any(path.read_text().count("\n") > 1 for path in tmp_path.glob("runs/*/progress.csv")), seconds=300)
     process.send_signal(signal.SIGINT)
     process.wait(300)
     (run,) = tmp_path.glob("runs/*")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -12,17 +13,15 @@ from agents.evaluation.referee import Referee
 from envs.common.errors import UnknownNameError
 from tests.envs.battlesnake.traces import DATA
 from tests.train.recorded import cloning, record_games
-from train.cloning import cloned_world
 from train.demonstrations.recorded import games_hash, read_demonstrations
+from train.worlds.build import single_world
 
 
 def read(experiment, rewards="win"):
     """What is read, and what is said of the games that are left out."""
-    said, world = [], cloned_world(experiment)
-    try:
+    said = []
+    with closing(single_world(experiment)) as world:
         return read_demonstrations(experiment.settings, world, rewards, say=said.append), said
-    finally:
-        world.close()
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def changed(path, change):
 def test_they_are_what_the_snake_saw_in_the_game_and_the_moves_that_it_made(tmp_path):
     """Compared with the engine's own states while the games were played."""
     experiment = cloning(tmp_path, snakes=["b"], train_batch_size=1)
-    world, seen, moves, turning = cloned_world(experiment), [], [], []
+    world, seen, moves, turning = single_world(experiment), [], [], []
     for seed in range(2):
         flood = agents.make("flood")
         referee = Referee([flood, flood], names=["a", "b"], width=7, height=7, seed=seed, recording=tmp_path / f"{seed}.jsonl")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.train.cluster.machines import Machine, machines, require_machines
+from tests.waiting import until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "scontrol")
 _FIRST_JOBS = range(1, 12)
@@ -73,11 +73,12 @@ class Slurm:
 
     def wait(self, job: str, seconds: float) -> str:
         """The state in which the job ended. Fails the test, with what it printed, if it takes longer."""
-        deadline = time.monotonic() + seconds
-        while (state := self.state(job)) in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"):
-            assert time.monotonic() < deadline, f"{state} after {seconds} s:\n{self.printed(job)}\n{self.logs()}"
-            time.sleep(0.5)
-        return state
+
+        def told() -> str:
+            return f"{self.state(job)} after {seconds} s:\n{self.printed(job)}\n{self.logs()}"
+
+        lasting = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
+        return until(lambda: (state := self.state(job)) not in lasting and state, seconds=seconds, told=told)
 
     def printed(self, job: str) -> str:
         """What the job has printed so far."""
@@ -118,16 +119,14 @@ def slurm_cluster(names: list[str], folder: Path) -> Iterator[Slurm]:
 
 
 def _wait_for_nodes(slurm: Slurm, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while True:
-        time.sleep(1)
-        assert time.monotonic() < deadline, slurm.logs()
-        inside = ["ip", "netns", "exec", slurm.first.namespace, "sinfo", "--noheader", "--format=%D %t"]
-        done = subprocess.run(
-            inside, capture_output=True, text=True, env={**os.environ, **slurm.first.environment}, check=False, timeout=60
-        )
-        if done.stdout.split() == [str(count), "idle"]:
-            return
+    inside = ["ip", "netns", "exec", slurm.first.namespace, "sinfo", "--noheader", "--format=%D %t"]
+    environment = {**os.environ, **slurm.first.environment}
+
+    def are_idle() -> bool:
+        done = subprocess.run(inside, capture_output=True, text=True, env=environment, check=False, timeout=60)
+        return done.stdout.split() == [str(count), "idle"]
+
+    until(are_idle, seconds=60, told=slurm.logs)
 
 
 @contextmanager
@@ -143,11 +142,8 @@ def _munge(folder: Path) -> Iterator[None]:
         env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin"},
     )  # fmt: skip
     try:
-        deadline = time.monotonic() + 30
-        while not (folder / "munge.socket").exists():
-            assert process.poll() is None, (folder / "munge.log").read_text()
-            assert time.monotonic() < deadline, "munged makes no socket"
-            time.sleep(0.1)
+        until(lambda: process.poll() is not None or (folder / "munge.socket").exists(), seconds=30)
+        assert process.poll() is None, (folder / "munge.log").read_text()
         yield
     finally:
         process.terminate()

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.waiting import until
 from tests.wheel import unpacked_wheel
 from train.config import Experiment
 
@@ -128,12 +129,13 @@ def test_a_job_trains_what_the_wheel_brings(cluster, installed):
 
 def test_a_job_that_is_stopped_saves_its_run(cluster):
     submit(cluster, "--no-wait", "--submission-id", "long", experiment=small("budget.max_minutes=60"))
-    deadline = time.monotonic() + 200
-    while not list((cluster.folder / "runs").glob("*/progress.csv")):
-        assert time.monotonic() < deadline, cluster.ray("job", "logs", "--address", cluster.address, "long")
-        time.sleep(1)
+
+    def logs() -> str:
+        return cluster.ray("job", "logs", "--address", cluster.address, "long")
+
+    until(lambda: list((cluster.folder / "runs").glob("*/progress.csv")), seconds=200, told=logs)
     cluster.ray("job", "stop", "--address", cluster.address, "long")
-    assert "stopped and saved" in cluster.ray("job", "logs", "--address", cluster.address, "long")
+    assert "stopped and saved" in logs()
 
 
 def test_a_cluster_that_is_too_small_is_refused_at_once(cluster):

@@ -32,7 +32,7 @@ def test_a_label_that_kubernetes_refuses_is_refused_with_one_that_it_takes(name)
 @pytest.mark.parametrize("name", [name for name in BAD if name != "1-run"])
 def test_a_claim_that_kubernetes_refuses_is_refused_with_one_that_it_takes(name):
     with pytest.raises(ConfigError, match="small letters") as error:
-        names.subdomain("--claim", name)
+        names.claim(name)
     assert re.fullmatch(RFC_1123_SUBDOMAIN, offered(error))
     assert len(offered(error)) <= 253
 
@@ -40,7 +40,7 @@ def test_a_claim_that_kubernetes_refuses_is_refused_with_one_that_it_takes(name)
 @pytest.mark.parametrize("name", ["a", "a-1", "battlesnake-ppo-1123-173759", "a" * 47])
 def test_names_that_kubernetes_takes_are_taken(name):
     assert names.label("--name", name, 47) == name
-    assert names.subdomain("--claim", name) == name
+    assert names.claim(name) == name
     with pytest.raises(ConfigError):
         names.label("--name", name + "a" * 47, 47)
 

@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ import yaml
 
 from tests.train.engines.slurm_cluster import Slurm, slurm_cluster
 from tests.train.experiments import toy, toy_q
+from tests.waiting import until
 from train.cluster.scale import scale_overrides
 from train.config import Experiment
 from train.engines import slurm as engine
@@ -73,19 +74,11 @@ def test_two_kinds_of_machines_are_two_components_of_one_job(slurm):
     assert "[node-2" in slurm.printed(job)
 
 
-def wait_until(happened: Callable[[], object], slurm: Slurm, job: str) -> None:
-    """Fails the test, with what the job printed, if that takes longer than five minutes."""
-    deadline = time.monotonic() + 300
-    while not happened():
-        assert time.monotonic() < deadline, slurm.printed(job)
-        time.sleep(1)
-
-
 def endless(slurm: Slurm) -> tuple[str, Path]:
     """A job that has written a checkpoint, and its folder."""
     job = submit(slurm, toy("identity", steps=100_000_000), "2*2cpu-1gib", "checkpoints.every_minutes=0.02")
     folder = slurm.folder / "desk" / "runs" / f"toy.job-{job}"
-    wait_until(lambda: list(folder.glob("identity-*/checkpoints/[!.]*")), slurm, job)
+    until(lambda: list(folder.glob("identity-*/checkpoints/[!.]*")), seconds=300, told=lambda: slurm.printed(job))
     return job, folder
 
 
@@ -112,11 +105,11 @@ def test_a_job_that_is_started_once_more_continues_its_run(slurm):
 
 def _start_once_more(slurm: Slurm, job: str, times: int) -> None:
     slurm.call("scontrol", "requeue", job)
-    wait_until(lambda: slurm.state(job) == "PENDING", slurm, job)
+    until(lambda: slurm.state(job) == "PENDING", seconds=300, told=lambda: slurm.printed(job))
     # Slurm would wait two minutes. It can't start a job within the second in which it revoked the job's credential.
     time.sleep(5)
     slurm.call("scontrol", "update", f"JobId={job}", "StartTime=now")
-    wait_until(lambda: slurm.printed(job).count("continuing ") == times, slurm, job)
+    until(lambda: slurm.printed(job).count("continuing ") == times, seconds=300, told=lambda: slurm.printed(job))
 
 
 def test_a_job_that_loses_a_node_names_it_and_saves(slurm):

@@ -8,6 +8,7 @@ import math
 import pytest
 import ray
 
+from envs.common.errors import ConfigError
 from tests.train.experiments import best_return, has_played, toy, toy_q, train_until
 from train.algorithms import build_algorithm
 from train.config import Experiment
@@ -53,6 +54,17 @@ def test_training_goes_on_when_a_learner_is_killed_and_it_keeps_what_it_knew(one
         train_until(trained, lambda *_: trained.agent_steps() > steps + 2000)
     finally:
         trained.stop()
+
+
+def test_what_a_learners_process_refuses_is_said_without_its_traceback(one_ray):
+    experiment = toy("identity", options={"num_games": 1}, num_steps=1, num_minibatches=4)
+    algorithm = build_algorithm(Experiment.from_dict({**experiment.to_dict(), "num_learners": 1}))
+    try:
+        with pytest.raises(ConfigError) as refusal:
+            algorithm.train()
+    finally:
+        algorithm.stop()
+    assert str(refusal.value).startswith("ppo.num_minibatches is 4")
 
 
 def test_a_run_with_everything_apart_is_saved_resumed_and_exported(one_ray, tmp_path):

@@ -14,9 +14,9 @@ from train.run import train
 from train.runs.resizing import resized
 
 
-def of_a_job(name: str, instances: str) -> Experiment:
+def of_a_job() -> Experiment:
     """An experiment as a job's run has it: sized."""
-    return sized(Experiment.load(name, scale_overrides(instances)))
+    return sized(Experiment.load("battlesnake-ppo", scale_overrides("ml.c5.4xlarge")))
 
 
 def test_a_batch_stays_what_it_was_with_more_env_runners_and_with_fewer():
@@ -32,12 +32,12 @@ def test_a_batch_stays_what_it_was_with_more_env_runners_and_with_fewer():
 
 
 def test_without_overrides_nothing_changes():
-    base = of_a_job("battlesnake-ppo", "ml.c5.4xlarge")
+    base = of_a_job()
     assert resized(base, []) is base
 
 
 def test_a_scale_of_another_size_counts_for_instances():
-    base = of_a_job("battlesnake-ppo", "ml.c5.4xlarge")
+    base = of_a_job()
     assert resized(base, ["scale.workers=4"]).num_env_runners == 4
     assert resized(base, ["scale.instance=ml.c5.xlarge"]).num_env_runners == 3
     # What was sized twice is what was sized once.

@@ -46,7 +46,9 @@ def begun(tmp_path, metric, *learned):
 BEFORE, AFTER = {"epsilon": 1.0}, {"epsilon": 0.9, "qf_loss": 0.1}
 
 
-@pytest.mark.parametrize("metric", ["level_return_p50", "levels_seen", "test_elo", "accepted", "mean_won", "episode_len_mean"])
+@pytest.mark.parametrize(
+    "metric", ["level_return_median", "levels_seen", "test_elo", "accepted", "mean_won", "episode_len_mean"]
+)
 def test_what_an_ended_episode_or_test_tells_may_come_late(tmp_path, metric):
     session = begun(tmp_path, metric, AFTER, {**AFTER, metric: 0.4}, AFTER, {**AFTER, metric: 0.6})
     for done in (False, False, False, True):
@@ -66,6 +68,13 @@ def test_what_the_first_update_does_not_tell_is_refused_with_the_nearest(tmp_pat
     session = begun(tmp_path, "qf_los", BEFORE, AFTER)
     session.step()
     with pytest.raises(UnknownNameError, match="Did you mean 'qf_loss'"):
+        session.step()
+
+
+@pytest.mark.parametrize("metric", ["level_return_meen", "acceptedd", "test_elow"])
+def test_what_only_begins_like_a_late_metric_is_refused(tmp_path, metric):
+    session = begun(tmp_path, metric, AFTER, AFTER)
+    with pytest.raises(UnknownNameError):
         session.step()
 
 

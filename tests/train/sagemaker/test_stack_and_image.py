@@ -7,14 +7,14 @@ import os
 import re
 import shutil
 import subprocess
-import sysconfig
-import time
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.linters import lint
 from tests.train.sagemaker.specs import JOBS
+from tests.waiting import until
 from train.sagemaker import account
 from train.sagemaker.job import requests
 from train.sagemaker.tunnel import tunnel_lines
@@ -42,13 +42,6 @@ Loader.add_multi_constructor("!", _short_form)
 @pytest.fixture(scope="module")
 def stack():
     return yaml.load(STACK.read_text(), Loader)
-
-
-def lint(tool, *files):
-    program = Path(sysconfig.get_path("scripts")) / tool
-    if not program.is_file():
-        pytest.skip(f"{tool} is not installed")
-    return subprocess.run([program, *files], capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_the_stack_is_right_by_the_specification_of_cloudformation(tmp_path):
@@ -211,12 +204,7 @@ def test_the_notebook_instance_stops_itself_while_its_start_ends_at_once(stack, 
     subprocess.run(["sh", "-e", "-c", script], check=True, timeout=25, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert not (tmp_path / "said").exists()
     (tmp_path / "go").touch()
-    said = next(text for _ in range(600) if (text := _soon(tmp_path / "said")))
-    assert _soon(tmp_path / "slept") == "12h\n"
+    said = until(lambda: (tmp_path / "said").exists() and (tmp_path / "said").read_text(), seconds=30)
+    assert (tmp_path / "slept").read_text() == "12h\n"
     name = stack["Resources"]["Notebook"]["Properties"]["NotebookInstanceName"]["Sub"].replace("${Prefix}", "snakes")
     assert said.split() == ["sagemaker", "stop-notebook-instance", "--region", "eu-west-1", "--notebook-instance-name", name]
-
-
-def _soon(path):
-    time.sleep(0.05)
-    return path.read_text() if path.exists() else ""

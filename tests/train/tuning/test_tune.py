@@ -120,6 +120,7 @@ def test_nothing_to_search_is_said():
         (["num_env_runners=0,2"], [{"CPU": 1.0}] * 3),
         (["num_env_runners=1..4", "num_learners=0,2"], [{"CPU": 1.0}] * 7),
         (["num_learners=2,3", "num_gpus_per_learner=0,1"], [{"CPU": 1.0}] + [{"CPU": 1.0, "GPU": 1.0}] * 3),
+        (["num_gpus_per_learner=0,1"], [{"CPU": 1.0, "GPU": 1.0}]),
         (["ppo.gamma=0.5..0.9"], [{"CPU": 1.0}]),
     ],
 )

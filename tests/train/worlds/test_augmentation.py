@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 import torch
@@ -12,9 +14,9 @@ from envs.common.errors import ConfigError, UnknownNameError
 from tests.envs.procgen.test_wrappers import Counting
 from train.config import Experiment
 from train.runs.evaluation import Evaluator
-from train.runs.export import _card, single_world
+from train.runs.export import _card
 from train.worlds.augmentation import AugmentedWorld
-from train.worlds.build import make_world, world_options
+from train.worlds.build import make_world, single_world, world_options
 
 SPACE = Box(0, 255, (16, 16, 3), np.uint8)
 
@@ -66,7 +68,7 @@ def test_evaluation_and_export_see_the_games_own_pictures() -> None:
     assert not isinstance(evaluator._world, AugmentedWorld)
     assert evaluator._world.single_observation_space.shape == (64, 64, 3)
     evaluator._world.close()
-    with single_world(experiment) as world:
+    with closing(single_world(experiment)) as world:
         card = _card(experiment, world)
     assert "augment" not in card["environment"]["options"]
     assert "rnd" not in card["environment"]["options"]

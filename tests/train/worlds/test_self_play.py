@@ -205,7 +205,10 @@ def test_the_same_seed_is_the_same_league():
     np.testing.assert_array_equal(a.valid, b.valid)
 
 
-@pytest.mark.parametrize("options", [{"share": 2.0}, {"learners": 3}, {"opponents": []}, {"exponent": -1}, {"shares": 1}])
+@pytest.mark.parametrize(
+    "options",
+    [{"share": 2.0}, {"learners": 3}, {"opponents": []}, {"exponent": -1}, {"shares": 1}, {"seed": None}, {"seed": -1}],
+)
 def test_options_that_cannot_be_are_refused(options):
     with pytest.raises(ConfigError):
         world(**options)

@@ -164,6 +164,10 @@ def test_imports_arena_frames(trace, tmp_path):
         Recording.read(path)
     size = ["--width", str(boards[0]["width"]), "--height", str(boards[0]["height"])]
     assert main(["replay", "show", str(path), "--turn", "0", *size]) == 0
+    about = {"Game": {"Width": boards[0]["width"], "Height": boards[0]["height"]}}
+    path.write_text(json.dumps({**page, **about}))
+    assert Recording.read(path).boards()[0]["width"] == boards[0]["width"]
+    assert main(["replay", "show", str(path), "--width", "25"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-HOME = Path(__file__).parents[2]
-ASK = "from agents.own_commit import own_commit; print(own_commit())"
+HOME = Path(__file__).parents[3]
+ASK = "from train.runs.own_commit import own_commit; print(own_commit())"
 
 
 def git(folder, *words):
@@ -32,9 +32,11 @@ def strangers_project(tmp_path):
 
 def copied(folder):
     """The file that matters here, as pip would lay it out."""
-    (folder / "agents").mkdir(parents=True)
-    (folder / "agents" / "__init__.py").touch()
-    shutil.copy(HOME / "agents" / "own_commit.py", folder / "agents")
+    runs = folder / "train" / "runs"
+    runs.mkdir(parents=True)
+    (runs.parent / "__init__.py").touch()
+    (runs / "__init__.py").touch()
+    shutil.copy(HOME / "train" / "runs" / "own_commit.py", runs)
     return folder
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from agents.agent import Agent
-from agents.evaluation import load
-from agents.evaluation.load import LoadMeter
+from agents.evaluation import busy
+from agents.evaluation.busy import LoadMeter
 from agents.evaluation.referee import Referee
 from envs.battlesnake.state import LEFT, UP
 
@@ -113,7 +113,7 @@ def test_by_what_a_burst_is_seen(idle, seen, told):
 def test_stolen_time_is_the_kernels_column_of_that_name(tmp_path, monkeypatch):
     # The columns of proc_stat(5): user nice system idle iowait irq softirq steal guest guest_nice.
     stat = tmp_path / "stat"
-    monkeypatch.setattr(load, "_STAT", stat)
+    monkeypatch.setattr(busy, "_STAT", stat)
     stat.write_text("cpu  100 0 100 800 0 0 0 50 7 7\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
     meter = LoadMeter()
     assert meter.stolen() == 0

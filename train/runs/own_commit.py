@@ -8,7 +8,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-_HOME = Path(__file__).parents[1]
+_HOME = Path(__file__).parents[2]
 _SECONDS = 10
 
 
@@ -37,7 +37,7 @@ def _git(*words: str, env: dict[str, str]) -> str:
 def _installed_commit() -> str:
     try:
         found = distribution("procsnake")
-        if not Path(str(found.locate_file("agents"))).samefile(Path(__file__).parent):
+        if not Path(str(found.locate_file("train"))).samefile(_HOME / "train"):
             return ""
         told = json.loads(found.read_text("direct_url.json") or "{}")
         return str(told.get("vcs_info", {}).get("commit_id", ""))
