@@ -90,7 +90,8 @@ def load(path: str | os.PathLike[str]) -> Bundle:
         contents = _read_zip(source)
     else:
         raise BundleError(
-            f"there is no policy bundle at {source}. List what can be trained: {shell_command('train', '--list')}"
+            f"there is no policy bundle at {source}. Those that come along: {shell_command('champions')}; what can be trained:"
+            f" {shell_command('train', '--list')}"
         )
     if CARD not in contents:
         raise BundleError(f"{source} has no {CARD}, so it is no policy bundle. {_why_none(source)}")

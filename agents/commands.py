@@ -14,6 +14,7 @@ from agents.sprt.commands import SPRT_HELP, add_sprt, run_sprt
 from agents.tournament.commands import TOURNAMENT_HELP, add_tournament, run_tournament
 from envs.common.command_line import (
     Commands,
+    Progress,
     add_game_options,
     add_imports,
     add_json,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _SEATS = 4
 """Snakes in a game of `evaluate` against one opponent, unless it says how many."""
 _SOLO_BOARDS = "7,11,19"
+_EPISODES = 200
 EVALUATE_HELP = """\
 An agent is the name of a built-in one (random, greedy, flood), a run folder, or a policy bundle (folder, zip or
 hf://user/name). A policy of another world than Battlesnake plays episodes of its own world: on levels that it never saw in
@@ -99,9 +101,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--levels", help="Procgen: train, test, levels as start:num, or several with commas, beside the random agent"
     )
-    parser.add_argument(
-        "--episodes", type=at_least(1), default=200, help="other worlds than Battlesnake: how many (default: %(default)s)"
-    )
+    parser.add_argument("--episodes", type=at_least(1), help=f"other worlds than Battlesnake: how many (default: {_EPISODES})")
     parser.add_argument("--greedy", action="store_true", help="Procgen: the likeliest action in place of a drawn one")
     parser.add_argument("--report", metavar="FILE", help="Procgen: page with curves and films (default: RUN/evaluation.html)")
     add_imports(parser)
@@ -145,19 +145,28 @@ def run_evaluate(options: argparse.Namespace) -> int:
         raise ConfigError(
             f"one agent is measured at a time, not {', '.join(options.agents)}; several are for Procgen's --levels"
         )
+    for option, given in (("--episodes", options.episodes), ("--report", options.report)):
+        if given is not None:
+            raise ConfigError(f"{option} is {given}, but it is for other worlds than Battlesnake; leave it out")
     effort, players = effort_of(options), list(filter(None, (options.agents[0], options.against)))
     tell_own_efforts(effort, ((player, player) for player in players))
     agent, *against = map(effort.make, players)
-    scores = evaluate(
-        agent,
-        [against * ((options.num_snakes or _SEATS) - 1)] if against else STANDARD_OPPONENTS,
-        num_games=options.games,
-        width=options.width,
-        height=options.height,
-        settings=game_settings(options),
-        seed=options.seed,
-        on_score=lambda score: print(f"… {len(score.opponents)} × {score.opponents[0]}", file=sys.stderr),
-    )
+    with Progress(lines=False) as progress:
+
+        def tell(turn: int, over: int) -> None:
+            progress.show(f"turn {turn}, {over} of {options.games} games over")
+
+        scores = evaluate(
+            agent,
+            [against * ((options.num_snakes or _SEATS) - 1)] if against else STANDARD_OPPONENTS,
+            num_games=options.games,
+            width=options.width,
+            height=options.height,
+            settings=game_settings(options),
+            seed=options.seed,
+            on_score=lambda score: print(f"… {len(score.opponents)} × {score.opponents[0]}", file=sys.stderr),
+            on_turn=None if options.json else tell,
+        )
     print_json([score.to_dict() for score in scores]) if options.json else print(table(scores))
     if not options.against:
         _keep_scores(Path(options.agents[0]), scores, options)
@@ -216,7 +225,7 @@ def _evaluate_in_its_world(bundle: Bundle, options: argparse.Namespace) -> int:
         return _evaluate_on_levels(options)
     if len(options.agents) > 1:
         raise ConfigError(f"one policy is measured at a time in the world {bundle.card.environment['name']!r}")
-    scores = episodes.evaluate(bundle, episodes=options.episodes, seed=options.seed, threads=usable_cores())
+    scores = episodes.evaluate(bundle, episodes=options.episodes or _EPISODES, seed=options.seed, threads=usable_cores())
     print_json([score.to_dict() for score in scores]) if options.json else print(episodes.table(scores))
     run = Path(options.agents[0])
     if policy := policy_of(run):
@@ -236,7 +245,7 @@ def _evaluate_on_levels(options: argparse.Namespace) -> int:
     played = evaluate(
         options.agents,
         levels=options.levels,
-        episodes=options.episodes,
+        episodes=options.episodes or _EPISODES,
         seed=options.seed,
         greedy=options.greedy,
         threads=usable_cores(),

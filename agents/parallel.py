@@ -7,8 +7,9 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
-from multiprocessing import get_context, parent_process
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -21,29 +22,35 @@ Tell = Callable[[int, int], None]
 def processes(jobs: int) -> Iterator[ProcessPoolExecutor | None]:
     """Lend `jobs` processes, or None for one job, which this process does.
 
-    They end with the context, and when this process is killed.
+    They end with the context, at once if it ends with an exception such as Ctrl-C's, and when this process is killed.
     """
     if jobs < 2:
         yield None
         return
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin)
-    with ExitStack() as stack:
-        stack.callback(pool.shutdown, cancel_futures=True)
-        yield pool
+    context = get_context("spawn")
+    # Nothing is ever sent. The processes see its end when this one closes it or is killed.
+    theirs, ours = context.Pipe(duplex=False)
+    with theirs, ours, ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(theirs,)) as pool:
+        try:
+            yield pool
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
-def _begin() -> None:
-    """Prepare a process that was started."""
-    # Ctrl-C reaches it, too: it finishes the piece that it is at, and what waits is given up.
+def _begin(until: Connection) -> None:
+    """Prepare a process that was started, which ends when `until` does."""
+    # Ctrl-C reaches it, too, but what is done about it is decided where the work was given out.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    threading.Thread(target=_end_with, args=(until,), daemon=True).start()
 
 
-def _end_with_the_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def _end_with(until: Connection) -> None:
+    with suppress(OSError):
+        until.poll(None)
+    os._exit(1)
 
 
 def spread(pool: ProcessPoolExecutor | None, work: Callable[[T], R], pieces: Sequence[T], tell: Tell) -> list[R]:

@@ -82,6 +82,8 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     path, plus, search = name.rpartition("+")
     if plus and search in SEARCHES:
         name, options = search, {"policy": _load_policy(path, {}), **options}
+    if is_server(name):
+        raise ConfigError(f"{name} is a server, with which this can't be done; match, tournament and sprt play against servers")
     if name not in _FACTORIES:
         return _load_policy(name, options)
     return _construct(_factory(name), name, options)
@@ -183,6 +185,9 @@ def _load_policy(path: str, options: dict[str, Any]) -> Agent:
 
 def _construct(factory: Callable[..., Agent], name: str, options: dict[str, Any]) -> Agent:
     signature = inspect.signature(factory)
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
+    for option in () if takes_any else options.keys() - signature.parameters.keys():
+        raise ConfigError(f"agent {name!r} can't be made: {UnknownNameError('option', option, signature.parameters)}")
     try:
         signature.bind(**options)
     except TypeError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from envs.common.command_line import Redrawn, add_json, at_least, kept_at, make_place_for, print_json
+from envs.common.command_line import Progress, add_json, at_least, kept_at, make_place_for, print_json
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
 from envs.common.printable import printable
 from serve.archive.option import add_database, without_password
@@ -42,7 +42,7 @@ examples:
   procsnake analyse --fit outputs/duels.db outputs/fours.db --out curves.json     # fit win probabilities to tournaments
 """
 _LAST_NODES, _FIT_NODES = 20_000, 5000
-_FEW_POSITIONS, _BETWEEN_LINES_S, _QUIET_S = 40, 5.0, 2.0
+_FEW_POSITIONS = 40
 
 
 def add_analyse(parser: argparse.ArgumentParser) -> None:
@@ -58,11 +58,11 @@ def add_analyse(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--last", type=at_least(1), metavar="N", help="sum up the last N games of the archive or of a folder")
     parser.add_argument("--all-turns", action="store_true", help="show every turn, not only those that mattered")
     parser.add_argument("--explain", type=at_least(0), metavar="TURN", help="tell what a position's evaluation is made of")
-    parser.add_argument("--jobs", type=at_least(1), help="processes (default: as many as there are cores)")
+    parser.add_argument("--jobs", type=at_least(1), help="processes, at most as many as there are cores (the default)")
     parser.add_argument("--curves", metavar="FILE", help="win probabilities of --fit (default: those that come along)")
     parser.add_argument("--fit", action="store_true", help="fit win probabilities to stores of tournaments, and write --out")
-    written = "file that --fit writes (default: %(default)s)"
-    parser.add_argument("--out", metavar="FILE", default=kept_at("win_probability.json"), help=written)
+    written = f"file that --fit writes (default: {_fitted()})"
+    parser.add_argument("--out", metavar="FILE", help=written)
     add_database(parser)
     add_json(parser)
 
@@ -103,6 +103,8 @@ def _check(options: argparse.Namespace) -> None:
         raise ConfigError(f"--{given[0]} and --{given[1]} are two ways to use this command; leave one out")
     if options.all_snakes and (given or options.snake):
         raise ConfigError(f"--all-snakes can't be with --{(given or ['snake'])[0]}; leave one out")
+    if options.out is not None and not options.fit:
+        raise ConfigError(f"--out is {options.out}, but only --fit writes a file; leave it out")
     if options.browser and options.json:
         raise ConfigError("--json prints the analysis; leave out --browser, which shows it until Ctrl-C")
     if not set(given) & {"fit", "last"} and not len(options.games) == 1 and not (options.browser and not options.games):
@@ -213,7 +215,7 @@ def _fit(options: argparse.Namespace) -> int:
 
     if not options.games:
         raise ConfigError("--fit needs stores of procsnake tournament: of duels on 11×11, and of games of four")
-    out = Path(options.out)
+    out = Path(options.out or _fitted())
     make_place_for(str(out))
     with processes(_jobs(options)) as pool, _Progress("game") as tell:
         curves, measured = fit(list(map(Path, options.games)), nodes=options.nodes or _FIT_NODES, pool=pool, tell=tell)
@@ -226,10 +228,14 @@ def _fit(options: argparse.Namespace) -> int:
     return 0
 
 
+def _fitted() -> str:
+    return kept_at("win_probability.json")
+
+
 def _jobs(options: argparse.Namespace) -> int:
     from envs.common.cores import usable_cores
 
-    return int(options.jobs or usable_cores())
+    return min(options.jobs or usable_cores(), usable_cores())
 
 
 def _curves(options: argparse.Namespace) -> WinProbability:
@@ -238,28 +244,12 @@ def _curves(options: argparse.Namespace) -> WinProbability:
     return WinProbability.read(options.curves) if options.curves else WinProbability.shipped()
 
 
-class _Progress:
-    """Tells on stderr how far the work is, if it takes more than two seconds: redrawn on a terminal, else a line at times."""
-
+class _Progress(Progress):
     def __init__(self, unit: str, units: int | None = None) -> None:
         """`units` is how many there are, if they are done several at a time."""
-        self._unit, self._units, self._began, self._told = unit, units, time.monotonic(), 0.0
-        self._screen = Redrawn(sys.stderr)
-
-    def __enter__(self) -> _Progress:
-        self._screen.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._screen.__exit__()
+        super().__init__()
+        self._unit, self._units = unit, units
 
     def __call__(self, done: int, of: int) -> None:
-        now = time.monotonic()
-        if now - self._began < _QUIET_S:
-            return
         units = self._units or of
-        told = f"{self._unit} {done * units // of} of {units}, {now - self._began:.0f} s"
-        self._screen.show(told)
-        if not self._screen.live and now - self._told > _BETWEEN_LINES_S:
-            self._told = now
-            print(told, file=sys.stderr, flush=True)
+        self.show(f"{self._unit} {done * units // of} of {units}")

@@ -27,12 +27,12 @@ from envs.common.command_line import (
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.printable import printable
 from serve.analyse import ANALYSE_HELP, add_analyse, run_analyse
-from serve.archive.option import SQLITE, add_database
+from serve.archive.option import SQLITE, add_database, without_password
 from serve.by_hand.commands import add_by_hand, play_by_hand, refuse_without_a_person
 from serve.doctor.commands import DOCTOR_HELP, add_doctor, run_doctor
 from serve.export_commands import EXPORT_HELP, add_export
 from serve.ladder.commands import ARENA_HELP, add_arena
-from serve.match import MATCH_HELP, add_match, as_json, make_referee, run_match
+from serve.match import MATCH_HELP, add_match, as_json, make_referee, no_part_left, run_match
 from serve.warm_up import add_warm_up
 from serve.watching import TURN_S, episode_to_watch, play_episode, watch
 
@@ -120,7 +120,8 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=at_least(1), default=1, help="worker processes (default: %(default)s)")
     for part, what in LOOK_PARTS.items():
         told = f"{what}: VALUE for all snakes, NAME=VALUE for one; may be repeated (default: as the bundle says)"
-        parser.add_argument(f"--{part}", action="append", default=[], metavar="VALUE", help=told)
+        kind = _color if part == "color" else str
+        parser.add_argument(f"--{part}", action="append", default=[], type=kind, metavar="VALUE", help=told)
     secret = "first part of the snakes' paths, to keep strangers out (default: PROCSNAKE_SECRET)"
     _add_secret(parser, "secret", "PROCSNAKE_SECRET", "SECRET", secret)
     parser.add_argument(
@@ -139,6 +140,18 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep-days", type=at_least(1), default=30, help="days to keep games (default: %(default)s)")
     parser.add_argument("--keep-mib", type=at_least(1), default=1024, help="MiB of games to keep (default: %(default)s)")
     add_database(parser)
+
+
+def _color(text: str) -> str:
+    """Parse --color, whose fault would otherwise be said after the agents are made."""
+    from serve.customizations import Look
+
+    _, is_named, value = text.partition("=")
+    try:
+        Look(color=value if is_named else text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
 
 
 def _add_secret(parser: argparse.ArgumentParser, name: str, variable: str, value: str, what: str) -> None:
@@ -186,7 +199,7 @@ def run_play(options: argparse.Namespace) -> int:
     if episode := episode_to_watch(options):
         return play_episode(episode, options)
     referee = make_referee(options)
-    with progress_on_stderr(options):
+    with progress_on_stderr(options), no_part_left(options.record):
         watch(referee, TURN_S if options.delay is None else options.delay)
     if options.json:
         print_json(as_json(referee))
@@ -205,13 +218,14 @@ def run_serve(options: argparse.Namespace) -> int:
     forks = processes.can_fork()
     if options.workers > 1 and not forks:
         raise ConfigError(f"--workers {options.workers} needs gunicorn and a system that can fork; leave it away")
-    if not options.no_games:
-        make_place_for(options.database.removeprefix(SQLITE))
     with bind(options.host, options.port) as listener:
         print("warming up …", flush=True)
         warm_up({})
-        served = {} if forks else _ready(options)
-        evaluations = processes.in_child(lambda: _evaluations(_ready(options))) if forks else _evaluations(served)
+        served = {} if forks else _ready(options, at_start=True)
+        if forks:
+            evaluations = processes.in_child(lambda: _evaluations(_ready(options, at_start=True)))
+        else:
+            evaluations = _evaluations(served)
         for notice in shown:
             print(notice, file=sys.stderr, flush=True)
         url = url_of(listener)
@@ -227,17 +241,18 @@ def run_serve(options: argparse.Namespace) -> int:
     return 0
 
 
-def _ready(options: argparse.Namespace) -> dict[str, Any]:
+def _ready(options: argparse.Namespace, *, at_start: bool = False) -> dict[str, Any]:
     """The agents by name, warm. Whatever is wrong with the options is said here."""
     from serve.archive.reader import GameArchive
     from serve.server import warm_up
 
-    archive = GameArchive(options.database)
-    if not options.no_games:
-        archive.check()
-    archive.close()
     served = _served(options)
     _make_app(options, served)
+    with closing(GameArchive(options.database)) as archive:
+        # A worker that takes a dead one's place serves whatever has become of the database.
+        if at_start and not options.no_games:
+            make_place_for(options.database.removeprefix(SQLITE))
+            archive.check()
     warm_up(served)
     return served
 
@@ -335,16 +350,21 @@ def _export_or_list(archive: GameArchive, options: argparse.Namespace) -> int:
         if options.json:
             print_json({"games": count, "directory": options.directory})
         else:
-            print(f"{count} games exported to {options.directory}")
+            print(f"{count} game{'s' * (count != 1)} exported to {options.directory}")
         return 0
     if options.json:
         print_json([game for game in archive.every_game() if options.snake in (None, game["snake"])])
         return 0
+    listed = 0
     for game in archive.every_game():
         if options.snake in (None, game["snake"]):
+            listed += 1
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(game["started"]))
             over = "check" if game["is_check"] else game["result"] or "over"
             how = "being played" if game["ended"] is None else over
             snake, game_id = printable(game["snake"]), printable(game["id"])
             print(f"{when}  {snake:<16.16} {how:<12} {game['turns']:>5} turns  {game['cause'] or '':<20} {game_id}")
+    if not listed:
+        whose = "" if options.snake is None else f" of the snake {options.snake!r}"
+        print(printable(f"{without_password(options.database)} has no games{whose}"), file=sys.stderr)
     return 0

@@ -7,11 +7,15 @@ import sys
 import tempfile
 import time
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from agents.effort import add_effort, effort_of, tell_own_efforts
+from envs.battlesnake.recording import unfinished
 from envs.common.command_line import (
+    Progress,
     add_game_options,
     add_imports,
     add_json,
@@ -20,6 +24,7 @@ from envs.common.command_line import (
     pause,
     print_json,
     progress_on_stderr,
+    shell_command,
 )
 from envs.common.errors import ConfigError
 from serve.watching import tell_ending, watch
@@ -35,6 +40,9 @@ examples:
   procsnake match champion-standard flood flood flood --browser
   procsnake match alphabeta mcts --time 20                    # 20 ms of processor time per move, whatever the time-out is
 """
+_ANIMATIONS = (".mp4", ".gif", ".svg")
+_FILMS = (*_ANIMATIONS, ".webp")
+"""What `replay animate` makes of a recording, and what else `play --record` takes in other worlds."""
 
 
 def add_match(parser: argparse.ArgumentParser) -> None:
@@ -60,16 +68,47 @@ def run_match(options: argparse.Namespace) -> int:
     if options.browser:
         return _in_the_browser(options)
     referee = make_referee(options)
-    with progress_on_stderr(options):
+    with progress_on_stderr(options), no_part_left(options.record):
         if options.watch:
             watch(referee, options.delay)
         else:
-            for _ in referee.play():
-                pass
+            _play(referee, quiet=options.json)
             _tell(referee)
     if options.json:
         print_json(as_json(referee))
     return 0
+
+
+def _play(referee: Any, *, quiet: bool) -> None:
+    with Progress(lines=False) as progress:
+        for frame in referee.play():
+            if not quiet:
+                progress.show(f"turn {frame.state.arrays.turn[0]}")
+
+
+@contextmanager
+def no_part_left(record: str | None) -> Iterator[None]:
+    """Remove what has been recorded of a game that Ctrl-C breaks off. After a failure it stays: it shows where that was."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if record is not None:
+            unfinished(record).unlink(missing_ok=True)
+        raise
+
+
+def check_record(record: str | None) -> None:
+    """Raise `ConfigError` for a file that no recording of Battlesnake should have."""
+    if record == "":
+        raise ConfigError("--record is empty; name the file to write, such as game.jsonl")
+    if record is not None and (suffix := Path(record).suffix.lower()) in _FILMS:
+        lines, film = Path(record).with_suffix(".jsonl"), Path(record)
+        if suffix not in _ANIMATIONS:
+            film = film.with_suffix(".gif")
+        raise ConfigError(
+            f"--record writes a game of Battlesnake as JSON lines, not as {suffix}. Record {lines}, and make the film of it:"
+            f" {shell_command('replay', 'animate', lines, '--out', film)}"
+        )
 
 
 def make_referee(options: argparse.Namespace) -> Any:
@@ -77,6 +116,7 @@ def make_referee(options: argparse.Namespace) -> Any:
     from agents.evaluation.referee import Referee
     from agents.registry import is_server, split_name
 
+    check_record(options.record)
     players = [split_name(player) for player in options.players]
     given = [name for name, _ in players]
     twice = next((name for name in given if name and given.count(name) > 1), None)
@@ -153,7 +193,8 @@ def _in_the_browser(options: argparse.Namespace) -> int:
     from serve.viewer.hosted_game import HostedGame
 
     with tempfile.TemporaryDirectory() as scratch:
-        options.record = options.record or str(Path(scratch) / "game.jsonl")
+        if options.record is None:
+            options.record = str(Path(scratch) / "game.jsonl")
         referee = make_referee(options)
         warm_up({seat.name: seat for seat in referee.seats if not isinstance(seat, str)})
         game = HostedGame(referee, options.record)
@@ -167,8 +208,9 @@ def _in_the_browser(options: argparse.Namespace) -> int:
             print(f"the game is shown at {url}{game.path} (Ctrl-C ends the show)", flush=True)
             webbrowser.open(f"{url}{game.path}")
             try:
-                for _ in frames:
-                    time.sleep(options.delay)
+                with no_part_left(options.record):
+                    for _ in frames:
+                        time.sleep(options.delay)
                 _tell(referee)
                 while True:
                     time.sleep(1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import envs
 from envs.common.command_line import columns, draw_all, print_json, progress_on_stderr, shell_command, wants_color
 from envs.common.errors import ConfigError
+from envs.common.whole_files import make_folder_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,14 +93,15 @@ def play_episode(episode: ShownEpisode, options: argparse.Namespace) -> int:
     fps = episode.world.metadata.get("render_fps", _STEPS_PER_SECOND)
     delay = 1 / fps if options.delay is None else options.delay
     try:
-        if options.record:
+        if options.record is not None:
             check_format(options.record)
+            make_folder_of(Path(options.record))
         with progress_on_stderr(options):
             shown = _watch_episode(episode, delay, keep=options.record is not None)
             print(episode)
     finally:
         episode.world.close()
-    if options.record:
+    if options.record is not None:
         write_film(options.record, iter(shown), fps=fps)
     if options.json:
         print_json({"return": episode.episode_return, "length": episode.length, "ended": episode.ended})
@@ -128,4 +130,5 @@ def tell_ending(referee: Any) -> None:
         moves = f"{len(failures)} move" + "s" * (len(failures) > 1)
         print(f"{referee.names[slot]}: {moves} failed, so the last one was played again. The first: {failures[0]}")
     result = referee.result
-    print(f"{'a draw' if result.winner is None else f'{result.winner} wins'} after {result.turns} turns")
+    alone = "the game ended" if len(referee.seats) == 1 else "a draw"
+    print(f"{alone if result.winner is None else f'{result.winner} wins'} after {result.turns} turns")

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 import procsnake
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

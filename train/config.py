@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import reprlib
 import types
 import typing
@@ -336,6 +337,13 @@ def _path(name_or_path: str | Path) -> Path:
     if path.suffix in (".yaml", ".yml"):
         return path
     if str(name_or_path) not in list_experiments():
+        if os.path.isfile(run := path / "config.yaml"):
+            again, on = shell_command("train", "--config", run), shell_command("train", "--resume", path)
+            raise ConfigError(f"{path} is the folder of a run. Its experiment once more: {again}; to go on with it: {on}")
+        if os.path.exists(path):
+            kind = "a folder" if path.is_dir() else "a file that doesn't end in .yaml"
+            listed = shell_command("train", "--list")
+            raise ConfigError(f"{path} is {kind}; an experiment is a .yaml file or one of the built-in ones: {listed}")
         raise UnknownNameError("experiment", str(name_or_path), list_experiments(), hint="Or the path of a .yaml file.")
     return EXPERIMENTS / f"{name_or_path}.yaml"
 

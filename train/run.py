@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from envs.api import BatchEnv
+from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 from train.algorithms import build_algorithm
 from train.cluster.live import fit
@@ -24,7 +25,7 @@ from train.config import Experiment
 from train.rllib.env_runner_failures import EnvRunnerError, clear_errors
 from train.rllib.ray_runtime import is_lost_process, num_processes, running_ray
 from train.runs.evaluation import Evaluator
-from train.runs.folder import ASKED, Checkpoint, RunError, RunFolder, resume_command
+from train.runs.folder import ASKED, Checkpoint, RunError, RunFolder, require_place, resume_command
 from train.runs.lock import locked
 from train.runs.own_commit import own_commit
 from train.runs.progress import Progress
@@ -79,6 +80,8 @@ def train(
     * `finish` ends the run in `resume` where it is: nothing more is learned, and what was trained so far is exported.
     * `sizes` resumes with another number of processes, by overrides as "num_env_runners=4" (`train.runs.resizing`).
 
+    The folder of a new run whose start fails is removed, as long as nothing was learned.
+
     Raises `RunError` for folders that can't be used, `ConfigError` and `UnknownNameError` for an experiment that can't be run,
     `MissingDependencyError` if a tracker isn't installed, and `ClusterError` if there is no such cluster.
     """
@@ -87,6 +90,8 @@ def train(
     if begun:
         folder, saved = begun
         experiment = resized(saved, sizes)
+    else:
+        require_place(Path(runs_dir))
     assert experiment is not None
     start = None
     with ExitStack() as stack:
@@ -99,8 +104,10 @@ def train(
         evaluator = check(experiment, begins=start is None, progress=progress)
         asked = experiment
         experiment = stack.enter_context(_placed(asked, cluster, wait_minutes, progress))
+        start_failed = stack.enter_context(ExitStack())
         if not begun:
             folder = _created(Path(runs_dir), experiment, asked)
+            start_failed.callback(folder.remove_unless_used)
             stack.enter_context(locked(folder.path))
         folder.clean()
         # Ray has put a handler of its own in place of the one for SIGTERM.
@@ -113,6 +120,8 @@ def train(
             progress.say(f"with {experiment.num_env_runners} env runners and {experiment.num_learners} learners from here on")
         session.begin(start, trackers=trackers)
         stack.callback(session.close)
+        # From here on an interruption or a failure is told with the command that goes on with the folder.
+        start_failed.pop_all()
         with _telling_how_to_go_on(folder, progress):
             return _run(session, stop, on_iteration, command, finish=finish)
 
@@ -146,6 +155,12 @@ def _placed(experiment: Experiment, cluster: str | None, wait_minutes: float, pr
     plays_there = bool(cluster) and experiment.settings.plays_on_cluster
     if cluster and not (experiment.uses_ray or plays_there):
         raise ConfigError(f"{experiment.algorithm} is a single process and can't use a cluster; leave out --cluster")
+    cores = usable_cores()
+    if experiment.num_env_runners > cores and not cluster:
+        progress.say(
+            f"num_env_runners is {experiment.num_env_runners}, and this machine has {cores} core(s) for them: they take turns,"
+            " and each needs memory of its own"
+        )
     progress.status("starting Ray and building the network" if experiment.uses_ray else "building the network")
     with running_ray(num_processes(experiment), cluster) if experiment.uses_ray or plays_there else nullcontext():
         if cluster and experiment.uses_ray:
@@ -196,7 +211,9 @@ def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | No
         row = session.step(stop.is_set)
         if row and on_iteration and on_iteration(row):
             stop.set()
-    bundle = session.end(provenance=provenance(), command=command, finish=finish)
+    made = session.end(provenance=provenance(), command=command, finish=finish)
+    # Exports return whole paths; a result has both of its paths in the form in which the run's was given.
+    bundle = made and folder.path / made.name
     finished = finish or session.fraction_done() >= 1.0
     if not finished:
         again = resume_command(folder.path)
@@ -214,6 +231,7 @@ def check(experiment: Experiment, *, begins: bool = True, progress: Progress | N
     """
     import numpy as np
 
+    from envs.battlesnake.state import MAX_BOARDS, check_range
     from train.algorithm_settings import CloningSettings, ImitationSettings, LearnedEvaluationSettings
     from train.runs.export import build_network, check_network
     from train.runs.initial_weights import initial_weights
@@ -225,6 +243,9 @@ def check(experiment: Experiment, *, begins: bool = True, progress: Progress | N
 
         check_games(experiment)
         return None
+    # The world that is made here has one game.
+    if (num_games := experiment.env.options.get("num_games")) is not None:
+        check_range("env.options.num_games", num_games, 1, MAX_BOARDS)
     with clear_errors(experiment.env.name):
         world = make_world({**world_options(experiment), "num_games": 1})
     network = build_network(experiment, world)

@@ -64,13 +64,14 @@ def play_games(
     settings: Settings | None = None,
     seed: int = 0,
     max_turns: int = 1000,
+    on_turn: Callable[[int, int], None] | None = None,
 ) -> GameResults:
     """Play `num_games` games among `agents`, all side by side.
 
     In game g agent a sits in slot (a + g) mod A. So if the number of games is a multiple of A, each agent has each seat
     equally often. A game is a function of (seed, g) and the agents. An agent that appears several times in the list is asked
-    once per turn for all its snakes. With one agent the games are played solo. Raises `ConfigError` for settings that no game
-    can have.
+    once per turn for all its snakes. With one agent the games are played solo. `on_turn` is called after each turn with the
+    turn's number and how many games are over. Raises `ConfigError` for settings that no game can have.
     """
     if num_games < 1 or max_turns < 1:
         raise ConfigError(f"num_games is {num_games} and max_turns {max_turns}; both must be at least 1")
@@ -82,22 +83,31 @@ def play_games(
     state.seed(seed)
     running = start_games(state)
     seats = (np.arange(num_agents) - np.arange(num_games)[:, None]) % num_agents
-    _play(state, agents, seats, running, max_turns)
+    _play(state, agents, seats, running, max_turns, on_turn)
     return _results(state, agents, seats, running)
 
 
-def _play(state: State, agents: Sequence[Agent], seats: np.ndarray, running: np.ndarray, max_turns: int) -> None:
+def _play(
+    state: State,
+    agents: Sequence[Agent],
+    seats: np.ndarray,
+    running: np.ndarray,
+    max_turns: int,
+    on_turn: Callable[[int, int], None] | None,
+) -> None:
     """Play all games to their ends; `seats` (G, slots) holds agent numbers. `running` is left True where the cap struck."""
     distinct = list({id(agent): agent for agent in agents}.values())
     who = np.array([distinct.index(agent) for agent in agents])[seats]
     moves = np.zeros(who.shape, np.int8)
-    for _ in range(max_turns):
+    for turn in range(1, max_turns + 1):
         to_move = running[:, None] & (state.arrays.cause == ALIVE)
         for number, agent in enumerate(distinct):
             boards, slots = np.nonzero(to_move & (who == number))
             if len(boards):
                 moves[boards, slots] = agent.act_batch(state, boards, slots)
         play_turn(state, moves, running)
+        if on_turn:
+            on_turn(turn, int((~running).sum()))
         if not running.any():
             return
 
@@ -199,11 +209,12 @@ def evaluate(
     seed: int = 0,
     max_turns: int = 1000,
     on_score: Callable[[MatchupScore], None] | None = None,
+    on_turn: Callable[[int, int], None] | None = None,
 ) -> list[MatchupScore]:
     """Play `agent` against each group of `opponents` (agents or their names), and return one score per group.
 
-    The games are those of `play_games`. `on_score` is called with each score as soon as its games are played. Raises what
-    `play_games` and `agents.make` raise.
+    The games are those of `play_games`, which calls `on_turn`. `on_score` is called with each score as soon as its games are
+    played. Raises what `play_games` and `agents.make` raise.
     """
     made = {name: make(name) for group in opponents for name in dict.fromkeys(group) if isinstance(name, str)}
     scores = []
@@ -217,6 +228,7 @@ def evaluate(
             settings=settings,
             seed=seed,
             max_turns=max_turns,
+            on_turn=on_turn,
         )
         scores.append(score(results))
         if on_score:

@@ -86,11 +86,11 @@ def export_savedmodel(bundle: Bundle, out: str | os.PathLike[str], *, states: in
     `parity.json` and `card.json` are left.
     """
     tf = _tensorflow()
-    module, target = make_module(load_graph(bundle.onnx)), Path(out)
+    graph, target = load_graph(bundle.onnx), Path(out)
     make_folder_of(target / PARITY)
     if any(target.iterdir()) and not (target / PARITY).is_file():
         raise BundleError(f"{target} holds something else than an export, so it is not replaced. Choose another folder")
-    card, part = bundle.card, target / f".{VERSION}.part"
+    module, card, part = make_module(graph), bundle.card, target / f".{VERSION}.part"
     seen = tf.TensorSpec((None, *card.observation_shape), card.observation_dtype, name="observations")
     served = tf.function(module.run, input_signature=[seen], autograph=False)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -145,9 +146,18 @@ def _run(path: Path) -> ModuleType:
     module.__file__ = str(path)
     try:
         exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
-    except Exception as error:
-        raise RuleError(f"the rules in {path} can't be loaded: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise RuleError(f"the rules in {path} can't be loaded: {_told(error)}") from error
     return module
+
+
+def _told(error: BaseException) -> str:
+    """What went wrong in the code that the catcher of the error had called, and at which line of that code's file."""
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    # What the user's line has called, such as NumPy, isn't where to look.
+    own = [frame for frame in frames if frame.filename == frames[0].filename]
+    place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {error}{place}"
 
 
 def _named(rule: Rule | str) -> Rule:
@@ -166,9 +176,9 @@ def _name(rule: Callable[..., Any]) -> str:
 def _ask(rule: Rule, me: Sight) -> np.ndarray:
     try:
         said = np.asarray(rule(me))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         where = f"on turn {me.turn}, for the snake in slot {me.slot}"
-        raise RuleError(f"the rule {_name(rule)!r} failed {where}: {type(error).__name__}: {error}") from error
+        raise RuleError(f"the rule {_name(rule)!r} failed {where}: {_told(error)}") from error
     if said.shape != (4,) or said.dtype.kind not in "biuf" or np.isnan(said).any():
         raise RuleError(
             f"the rule {_name(rule)!r} returned {str(said)[:80]!r}; a rule returns four booleans (False bans a move) or four"

@@ -16,7 +16,7 @@ from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules, Settings
 from envs.common.errors import ConfigError, InvalidStateError
 
-MIN_SIDE, MAX_SIDE, MAX_SNAKES = 3, 25, 16
+MIN_SIDE, MAX_SIDE, MAX_SNAKES, MAX_BOARDS = 3, 25, 16, 1 << 24
 FULL_HEALTH = 100
 MAX_LAYERS = MAX_SIDE * MAX_SIDE + 3
 """The most hazard layers on one cell. In snail_mode a tail leaves as many as its snake is long, and no body is longer."""
@@ -88,10 +88,10 @@ class State:
         settings: Settings | None = None,
         max_length: int | None = None,
     ) -> None:
-        _check_range("num_boards", num_boards, 1, 1 << 24)
-        _check_range("width", width, MIN_SIDE, MAX_SIDE)
-        _check_range("height", height, MIN_SIDE, MAX_SIDE)
-        _check_range("num_snakes", num_snakes, 1, MAX_SNAKES)
+        check_range("num_boards", num_boards, 1, MAX_BOARDS)
+        check_range("width", width, MIN_SIDE, MAX_SIDE)
+        check_range("height", height, MIN_SIDE, MAX_SIDE)
+        check_range("num_snakes", num_snakes, 1, MAX_SNAKES)
         self.width, self.height, self.num_snakes, self.num_boards = width, height, num_snakes, num_boards
         self.settings = settings or Settings()
         self.arrays = _allocate(num_boards, num_snakes, max_length or width * height + 3, width, height)
@@ -170,7 +170,8 @@ class State:
         return other
 
 
-def _check_range(name: str, value: int, low: int, high: int) -> None:
+def check_range(name: str, value: int, low: int, high: int) -> None:
+    """Raise `ConfigError`, which names the value, unless it is an integer from `low` to `high`."""
     if not (isinstance(value, (int, np.integer)) and low <= value <= high):
         raise ConfigError(f"{name} is {value!r}; it must be an integer from {low} to {high}")
 

@@ -36,7 +36,17 @@ from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.safety import is_certain_death, move_tails, write_safe_moves
 from envs.battlesnake.settings import STANDARD_MAP, Rules, Settings
 from envs.battlesnake.starter_pack import StarterPackObservation
-from envs.battlesnake.state import ALIVE, MOVE_NAMES, Boards, State, head_cell, is_alive, step_offset
+from envs.battlesnake.state import (
+    ALIVE,
+    MAX_BOARDS,
+    MOVE_NAMES,
+    Boards,
+    State,
+    check_range,
+    head_cell,
+    is_alive,
+    step_offset,
+)
 from envs.battlesnake.symmetry import views_of_snakes
 from envs.common.errors import ConfigError, InvalidActionError, UnknownNameError
 
@@ -112,6 +122,7 @@ class BattlesnakeVectorEnv(BatchEnv):
         chosen = _settings(settings, settings_options)
         if num_snakes == 1:
             chosen = replace(chosen, solo=True)
+        check_range("num_games", num_games, 1, MAX_BOARDS)
         maps.check_game(chosen, width=width, height=height, num_snakes=num_snakes)
         self.state = State(num_games, width=width, height=height, num_snakes=num_snakes, settings=chosen)
         self.observation = choose_observation(observation, num_snakes)

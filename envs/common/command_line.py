@@ -22,6 +22,7 @@ from envs.common.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from typing_extensions import Self
 
 USER_ERROR, INTERRUPTED = 2, 130
 
@@ -284,11 +285,11 @@ class Redrawn:
 
         console = text_console(stream)
         self.live = console.is_terminal and not console.is_dumb_terminal
-        self._live = Live(console=console, auto_refresh=False) if self.live else None
+        # What others print to a file stays there, and isn't drawn above the text.
+        with_stdout = sys.stdout.isatty()
+        self._live = Live(console=console, auto_refresh=False, redirect_stdout=with_stdout) if self.live else None
 
     def __enter__(self) -> Redrawn:
-        if self._live:
-            self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -300,7 +301,40 @@ class Redrawn:
         from rich.text import Text
 
         if self._live:
+            # Only now: where nothing is shown, no empty line is left.
+            self._live.start()
             self._live.update(Text.from_ansi(text, no_wrap=True, overflow="crop"), refresh=True)
+
+
+class Progress:
+    """A context manager that tells on stderr how far the work is, if it takes more than two seconds.
+
+    On a terminal the line is redrawn. Elsewhere a line is printed at times, or none if `lines` is False.
+    """
+
+    def __init__(self, *, lines: bool = True) -> None:
+        self._lines, self._began, self._told = lines, time.monotonic(), 0.0
+        self._screen = Redrawn(sys.stderr)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._screen.__exit__()
+
+    def show(self, text: str) -> None:
+        """Tell how far it is. The seconds that it took are added."""
+        now = time.monotonic()
+        if now - self._began < _QUIET_S:
+            return
+        told = f"{text}, {now - self._began:.0f} s"
+        self._screen.show(told)
+        if self._lines and not self._screen.live and now - self._told > _BETWEEN_LINES_S:
+            self._told = now
+            print(told, file=sys.stderr, flush=True)
+
+
+_QUIET_S, _BETWEEN_LINES_S = 2.0, 5.0
 
 
 def draw_all(pictures: Iterable[str], delay: float | Callable[[], float]) -> None:

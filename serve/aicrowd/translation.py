@@ -59,14 +59,25 @@ def translate(config: Mapping[str, Any], *, track: str, framework: str, weights:
             raise UnknownNameError(kind, name, known)
     if "env" not in config:
         raise NoCounterpartError("the bundle's card doesn't tell how it was trained; export the bundle of a run: RUN/bundle")
-    if config.get("algorithm") not in _SETTINGS:
-        refusal = Refusal("algorithm", config.get("algorithm"), "Ray 0.8.6 doesn't have it; ppo, dqn and apex are there", "ppo")
-        raise NoCounterpartError.of(str(config.get("name")), [refusal])
     try:
+        _require_procgen(config)
+        if config.get("algorithm") not in _SETTINGS:
+            why = "Ray 0.8.6 doesn't have it; ppo, dqn and apex are there"
+            refusal = Refusal("algorithm", config.get("algorithm"), why, "ppo")
+            raise NoCounterpartError.of(str(config.get("name")), [refusal])
         return _translation(config, track, framework, weights)
     except (KeyError, TypeError, AttributeError) as error:
         why = f"the bundle's card tells of a run of another version ({type(error).__name__}: {error})"
         raise NoCounterpartError(f"{why}; train it again with this one") from error
+
+
+def _require_procgen(config: Mapping[str, Any]) -> None:
+    world = str(config["env"]["name"])
+    if world not in {f"procgen/{game}" for game in GAMES}:
+        raise NoCounterpartError(
+            f"{config['name']} is trained in {world}, and the competition plays Procgen; export a run of one of its games, such"
+            " as procgen/coinrun"
+        )
 
 
 def _translation(config: Mapping[str, Any], track: str, framework: str, weights: str | None) -> Translation:
@@ -122,9 +133,7 @@ def _refused_names(config: Mapping[str, Any]) -> list[Refusal]:
         plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")
         why = "run.sh finds it by grep, so it is of letters, digits and _ . -"
         refusals.append(Refusal("name", name, why, plain if plain[:1].isalpha() else "entry"))
-    world, network = str(config["env"]["name"]), str(config["network"]["name"])
-    if world.removeprefix("procgen/") not in GAMES or not world.startswith("procgen/"):
-        refusals.append(Refusal("env.name", world, "the competition plays Procgen", "procgen/coinrun"))
+    network = str(config["network"]["name"])
     if config["env"].get("imports"):
         refusals.append(Refusal("env.imports", config["env"]["imports"], "the competition has its own world", []))
     if network != "impala":

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from envs.battlesnake.recording import EXTRAS, Recording
 from envs.battlesnake.state import MOVE_NAMES
-from envs.common.errors import ProcsnakeError
+from envs.common.errors import ConfigError, ProcsnakeError
 from envs.common.migrations import NewerDatabaseError
 from serve.archive.outcome import DRAW, LOST, WON, percentiles
 from serve.archive.rows import unpack
@@ -26,6 +26,7 @@ from serve.archive.tables import GAMES, TURNS, Database, summary
 from serve.doctor import CHECK_PREFIX
 
 _RECENT_TURNS, _PAGE = 10_000, 100
+_PASSES = re.compile(r"locked|full|No space left")
 _PAGE_POINTS = 1 << 18
 """With how many points on its boards a page of turns ends. A stranger's turn may bring 198 000 hazards, which are little as
 long as they are packed."""
@@ -51,14 +52,20 @@ class GameArchive:
         self._database.close()
 
     def check(self) -> None:
-        """Raise `NewerDatabaseError` if this procsnake doesn't know the schema.
+        """Make a file if there is none, so that it's known that games can be kept in it.
 
-        A database that is away at the moment passes.
+        Raises `NewerDatabaseError` if this procsnake doesn't know the schema, and `ConfigError` if the file is no database or
+        can't be made. A database that is away, locked or full at the moment passes.
         """
-        with suppress(sa.exc.SQLAlchemyError, OSError):
-            if self.exists:
-                with self._database.reading():
-                    pass
+        try:
+            with self._database.reading():
+                pass
+        except (sa.exc.SQLAlchemyError, OSError) as error:
+            cause = getattr(error, "orig", None) or getattr(error, "strerror", None) or error
+            if self._database.file is not None and not _PASSES.search(str(cause)):
+                raise ConfigError(
+                    f"no games can be kept in {self._database.file}: {cause}. Choose another --database, or --no-games"
+                ) from error
 
     @property
     def exists(self) -> bool:

@@ -16,7 +16,7 @@ from agents.registry import split_name
 from envs.battlesnake.recording import unfinished
 from envs.common.command_line import game_settings
 from envs.common.errors import ConfigError, UnknownNameError
-from serve.match import tell_evaluations
+from serve.match import check_record, tell_evaluations
 
 if TYPE_CHECKING:
     from serve.by_hand.game import HumanGame
@@ -98,6 +98,7 @@ def _play_battlesnake(options: argparse.Namespace) -> int:
     in_terminal = options.terminal or not (options.browser or finds_browser())
     if in_terminal and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigError("no terminal to play in, and no browser was found; --browser serves the page and prints its address")
+    check_record(options.record)
     print("warming up …", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         game = _make_game(options, Path(options.record or Path(scratch) / "game.jsonl"))

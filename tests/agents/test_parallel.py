@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from contextlib import suppress
+from multiprocessing import active_children
 
 import pytest
 
@@ -44,6 +46,29 @@ def test_answers_come_in_order_and_what_is_raised_is_raised_here():
             spread(pool, double, [1, -1, 2], lambda *_: None)
         assert spread(pool, double, [4], lambda *_: None) == [8]
     assert told == [(n, 9) for n in range(10)]
+
+
+def take_long(started):
+    started.touch()
+    time.sleep(20)
+    started.with_name("done").touch()
+
+
+def test_an_exception_gives_up_what_they_are_at(tmp_path):
+    started, lent = tmp_path / "started", []
+
+    def interrupted():
+        with processes(2) as pool:
+            pool.submit(take_long, started)
+            until(started.exists)
+            lent.extend(child.pid for child in active_children())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert lent
+    assert not any(map(is_alive, lent))
+    assert not started.with_name("done").exists()
 
 
 def test_nobody_is_left_when_the_process_that_lent_them_is_killed(tmp_path):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from functools import partial
 
 import pytest
@@ -13,12 +14,14 @@ from agents.registry import make
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import CAUSE_NAMES
+from envs.common import command_line
 from envs.common.command_line import add_game_options, game_settings
 from serve.archive.store import GameStore
 from serve.arena import create_app
 from serve.server import running
 from serve.viewer import engine
 from serve.viewer.hosted_game import SNAKE, HostedGame
+from tests.command_line import Terminal
 from tests.serve.archive.played import play, tell_all
 from tests.serve.snakes import INFO, as_json, good_snake, served
 
@@ -67,6 +70,62 @@ def test_it_plays_rules_of_ones_own_against_a_server_and_draws_the_end(capsys, t
 def test_who_cannot_play_is_said_on_one_line(capsys, players):
     assert procsnake.main(["match", *players]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_end_of_a_game_played_alone_is_no_draw(capsys):
+    for command in ("match", "play"):
+        assert procsnake.main([command, "random", "--delay", "0", *SMALL]) == 0
+        assert re.fullmatch(r"the game ended after \d+ turns", capsys.readouterr().out.splitlines()[-1])
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+@pytest.mark.parametrize("json_too", [True, False])
+def test_a_terminal_shows_on_which_turn_the_game_is(monkeypatch, is_terminal, json_too):
+    monkeypatch.setattr(command_line, "_QUIET_S", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    stderr = Terminal()
+    if not is_terminal:
+        stderr.isatty = lambda: False
+    monkeypatch.setattr(sys, "stderr", stderr)
+    assert procsnake.main(["match", "random", "greedy", *SMALL, *["--json"] * json_too]) == 0
+    shown = stderr.getvalue()
+    for turn in (1, 2):
+        assert (f"turn {turn}, 0 s" in shown) == (is_terminal and not json_too)
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ("film.mp4", "as JSON lines, not as .mp4. Record film.jsonl, and make the film of it: "),
+        ("film.GIF", "replay animate film.jsonl --out film.GIF"),
+        ("film.webp", "replay animate film.jsonl --out film.gif"),
+        ("", "--record is empty; name the file to write"),
+        ("folder", "it is a folder"),
+    ],
+)
+def test_a_recording_that_cannot_be_is_refused_before_the_game(capsys, monkeypatch, tmp_path, record, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    commands = (["match"], ["play", "--delay", "0"], ["play", "--human", "--browser", "--against"])
+    monkeypatch.setattr("webbrowser.open", None)
+    for command in commands:
+        assert procsnake.main([*command, "random", "greedy", *SMALL, "--record", record]) == 2
+        told = capsys.readouterr()
+        assert said in told.err
+        assert "turns" not in told.out
+        assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("command", ["match", "play"])
+def test_a_game_that_is_interrupted_leaves_no_part_of_a_recording(capsys, monkeypatch, tmp_path, command):
+    def interrupt(*_):
+        assert (tmp_path / "game.jsonl.part").is_file()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agents.evaluation.referee.play_turn", interrupt)
+    record = ["--record", str(tmp_path / "game.jsonl")]
+    assert procsnake.main([command, "random", "greedy", "--delay", "0", *SMALL, *record]) == 130
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_players_have_the_names_that_they_are_given(capsys):

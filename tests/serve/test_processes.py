@@ -6,12 +6,13 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,6 +26,7 @@ from serve.archive.store import GameStore
 from serve.background import Background
 from serve.metrics import SHARED_FOLDER
 from serve.processes import can_fork
+from tests.command_line import run
 from tests.serve.archive.played import play, tell_all
 from tests.waiting import until
 
@@ -208,16 +210,55 @@ def test_a_bundle_is_served_by_an_installation_without_torch(tmp_path):
         (["flood", "--viewer-token", "short"], "token"),
         (["flood", "--database", "mysql://x"], "sqlite:///games.db"),
         (["flood", "--rate-limit", "0"], "rate limit"),
+        (
+            ["flood", "--database", "sqlite:///{}/file/games.db"],
+            "no games can be kept in {}/file/games.db: Not a directory. Choose",
+        ),
+        (
+            ["flood", "--database", "sqlite:///{}/file"],
+            "no games can be kept in {}/file: file is not a database. Choose another",
+        ),
+        (["flood", "--database", "sqlite:///{}"], "no games can be kept in {}: unable to open database file"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(arguments, complaint, capsys, monkeypatch):
+def test_what_cannot_be_is_said_in_one_line(arguments, complaint, capsys, monkeypatch, tmp_path):
     import procsnake
 
+    (tmp_path / "file").write_text("def rule(me): return [0, 0, 0, 1]\n" * 40)
+    arguments, complaint = [word.format(tmp_path) for word in arguments], complaint.format(tmp_path)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("serve.processes.can_fork", lambda: False)
+    monkeypatch.setattr("serve.server.Server.run", None)  # so that a server that isn't refused fails here
     assert procsnake.main(["serve", *arguments]) == 2
     told = capsys.readouterr().err
     assert complaint in told
     assert told.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("value", ["red", "flood=red", "flood=#12"])
+def test_a_colour_that_is_none_is_refused_before_anything_is_made(capsys, value):
+    code, out, told = run(capsys, "serve", "flood", "--color", value, "--no-games")
+    assert (code, out, told.count("\n")) == (2, "", 1)
+    assert "#RRGGBB" in told
+
+
+@pytest.mark.parametrize("url", ["sqlite:///{}/new/games.db", "postgresql://127.0.0.1:9/games"])
+def test_a_database_that_is_merely_away_may_come_later(tmp_path, url):
+    if url.startswith("postgresql"):
+        pytest.importorskip("psycopg")
+    with closing(GameArchive(url.format(tmp_path))) as archive:
+        archive.check()
+
+
+def test_a_database_that_is_locked_may_be_free_later(tmp_path, monkeypatch):
+    monkeypatch.setattr("serve.archive.tables._BUSY_S", 0.1)
+    with (
+        closing(sqlite3.connect(tmp_path / "games.db")) as other,
+        closing(GameArchive(f"sqlite:///{tmp_path}/games.db")) as own,
+    ):
+        other.execute("BEGIN EXCLUSIVE")
+        own.check()
 
 
 def test_games_are_listed_and_exported(tmp_path, capsys):
@@ -234,6 +275,8 @@ def test_games_are_listed_and_exported(tmp_path, capsys):
     store.close()
     assert procsnake.main(["games", "list", "--database", database]) == 0
     assert capsys.readouterr().out.count("game-") == 3
+    assert procsnake.main(["games", "list", "--snake", "nobody", "--database", database]) == 0
+    assert capsys.readouterr() == ("", f"{database} has no games of the snake 'nobody'\n")
     assert procsnake.main(["games", "export", str(tmp_path / "out"), "--database", database]) == 0
     assert "3 games exported" in capsys.readouterr().out
     assert len(list((tmp_path / "out").iterdir())) == 3

@@ -152,6 +152,16 @@ def test_unknown_experiments_and_unreadable_files(tmp_path):
         Experiment.load("battlesnake-pp")
     with pytest.raises(ConfigError, match="no experiment file"):
         Experiment.load(tmp_path / "none.yaml")
+    with pytest.raises(ConfigError, match=r"is a folder; an experiment is a \.yaml file"):
+        Experiment.load(tmp_path)
+    (tmp_path / "experiment.txt").write_text("")
+    with pytest.raises(ConfigError, match=r"txt is a file that doesn't end in \.yaml"):
+        Experiment.load(tmp_path / "experiment.txt")
+    with pytest.raises(UnknownNameError, match="unknown experiment"):
+        Experiment.load("x" * 300)
+    (tmp_path / "config.yaml").write_text("")
+    with pytest.raises(ConfigError, match=rf"is the folder of a run.*train --config {tmp_path}/config\.yaml"):
+        Experiment.load(tmp_path)
     (tmp_path / "bad.yaml").write_text("a: [")
     with pytest.raises(ConfigError, match="YAML"):
         Experiment.load(tmp_path / "bad.yaml")

@@ -303,10 +303,73 @@ def test_mistakes_are_found_before_anything_is_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_can_not_be_written_is_one_line(tmp_path):
+@pytest.mark.parametrize("place", ["file", "file/runs"])
+def test_a_file_in_the_place_of_the_runs_is_told_before_ray_starts(tmp_path, monkeypatch, place):
+    monkeypatch.setattr("train.run.running_ray", lambda *_: pytest.fail("Ray was started"))
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match=r"file.*can't be written"):
-        train(toy("identity"), runs_dir=tmp_path / "file" / "runs")
+    with pytest.raises(RunError, match=r"/file is a file where a folder is needed"):
+        train(toy("identity"), runs_dir=tmp_path / place)
+
+
+def test_a_folder_without_rights_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(RunError, match=f"{tmp_path} can't be written to; check the rights"):
+        train(toy("identity"), runs_dir=tmp_path / "runs")
+
+
+@pytest.mark.parametrize("number", [0, 1 << 25, 2.5])
+def test_a_number_of_games_that_no_world_has_is_refused_by_its_key(tmp_path, number):
+    with pytest.raises(ConfigError, match=rf"env\.options\.num_games is {number}; it must be an integer from 1 to"):
+        train(toy("identity", options={"num_games": number}), runs_dir=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def fail(*_, **__):
+    raise ConfigError("no such thing")
+
+
+@pytest.mark.parametrize("place", ["build_algorithm", "Session.begin"])
+def test_a_start_that_fails_leaves_no_folder(one_ray, tmp_path, monkeypatch, place):
+    monkeypatch.setattr(f"train.run.{place}", fail)
+    with pytest.raises(ConfigError, match="no such thing"):
+        train(toy("identity"), runs_dir=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_start_that_fails_keeps_a_folder_that_was_there_before(one_ray, tmp_path, monkeypatch):
+    run = RunFolder.create(tmp_path, toy("identity"), {}).path
+    monkeypatch.setattr("train.run.build_algorithm", fail)
+    with pytest.raises(ConfigError, match="no such thing"):
+        train(resume=run)
+    assert (run / "config.yaml").is_file()
+
+
+@pytest.mark.parametrize("kept", ["notes.txt", "checkpoints/.00000001.part", "progress.csv"])
+def test_a_folder_that_holds_more_than_a_start_writes_is_not_removed(tmp_path, kept):
+    folder = RunFolder.create(tmp_path, toy("identity"), {})
+    (folder.path / kept).write_text("iteration\n1\n")
+    folder.remove_unless_used()
+    assert (folder.path / kept).is_file()
+    (folder.path / kept).unlink()
+    folder.remove_unless_used()
+    assert not folder.path.exists()
+
+
+def test_more_env_runners_than_cores_are_told_in_a_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("train.run.usable_cores", lambda: 2)
+    monkeypatch.setattr("train.run.running_ray", fail)
+    for number in (2, 3):
+        with pytest.raises(ConfigError, match="no such thing"):
+            train(toy("identity", num_env_runners=number), runs_dir=tmp_path)
+        told = [line for line in capsys.readouterr().out.splitlines() if "num_env_runners" in line]
+        assert [line.split(",")[0] for line in told] == ["num_env_runners is 3"] * (number == 3)
+
+
+def test_a_result_names_run_and_policy_in_the_same_form(one_ray, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = train(toy("identity", steps=1), runs_dir="runs")
+    assert result.bundle == result.path / "bundle"
+    assert result.bundle.is_dir()
 
 
 def test_checkpoints_appear_whole_and_only_the_newest_stay(tmp_path):

@@ -78,11 +78,17 @@ def run_benchmark(options: argparse.Namespace) -> int:
     """Run `procsnake benchmark`. Returns the exit code."""
     from train.comparison.places import on_this_machine
     from train.comparison.procgen_protocol import preset
+    from train.runs.folder import require_place
 
     changes = {name: value for name in _FIELDS if (value := getattr(options, name)) is not None}
     if options.games is not None:
         changes["games"] = tuple(game.strip() for game in options.games.split(","))
     protocol = preset(options.preset, **changes, overrides=tuple(options.set))
+    require_place(Path(options.out))
+    if options.against:
+        from train.comparison.procgen_benchmark import comparable
+
+        comparable(options.against, protocol)
     if options.cluster:
         with options.join_cluster(options.cluster):
             from agents.tournament.on_cluster import cluster_cpus
@@ -140,12 +146,13 @@ def _tell_plan(protocol: Protocol, jobs: int, cores: int, options: argparse.Name
     if options.json:
         print_json(plan)
         return 0
-    print(f"{plan['trainings']} trainings, {plan['finished']} of them finished")
+    seeds = "the seed 0" if protocol.seeds == 1 else f"the seeds 0 to {protocol.seeds - 1} each"
+    print(f"{plan['trainings']} trainings, {plan['finished']} of them finished: {', '.join(protocol.games)}, with {seeds}")
     print(f"{jobs} at a time, with {num_threads} thread(s) each")
     how = (
         "by their minutes" if protocol.minutes else f"at {speed:.0f} decisions a second each, as docs/procgen.md measured them"
     )
-    print(f"hours of training, all together: {hours:.1f} ({how}; measuring comes on top)")
+    print(f"hours by the clock, for all trainings: {hours:.1f} ({how}; measuring comes on top)")
     if options.price is not None:
         print(f"cost at {options.price:g} an hour: {hours * options.price:.2f}")
     return 0

@@ -9,6 +9,7 @@ from typing import Any
 
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.procgen.games import GAMES
+from envs.procgen.levels import NUM_SEEDS, Levels
 from train.comparison.trainings import Training
 from train.config import Experiment
 
@@ -58,6 +59,11 @@ class Protocol:
             raise ConfigError(f"games is {','.join(self.games)!r}; name each of one or more games once")
         if (self.minutes is None) == (self.steps is None):
             raise ConfigError(f"minutes is {self.minutes} and steps is {self.steps}; give one of them")
+        start, num = Levels.parse(self.levels)
+        if self.levels != "all" and start + num == NUM_SEEDS:
+            raise ConfigError(
+                f"levels is {self.levels!r}, which leaves none to measure on; take all, or train:N, e.g. train:200"
+            )
         least = {"seeds": self.seeds, "minutes": self.minutes, "steps": self.steps, "episodes": self.episodes}
         for name, value in least.items():
             if value is not None and not value > 0:

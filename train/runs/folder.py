@@ -28,14 +28,16 @@ from envs.common.whole_files import replace_whole
 from train.config import Experiment
 from train.runs.manifest import write_manifest
 
-CONFIG, CURVE, CHECKPOINTS, EVENTS, BUNDLE, COUNTERS, REPORT = (
-    "config.yaml", "progress.csv", "checkpoints", "tensorboard", "bundle", "counters.json", "report.html",
+CONFIG, CURVE, CHECKPOINTS, EVENTS, BUNDLE, COUNTERS, REPORT, LOCK = (
+    "config.yaml", "progress.csv", "checkpoints", "tensorboard", "bundle", "counters.json", "report.html", ".lock",
 )  # fmt: skip
 ASKED = "asked_for"
 """Key of the note in `config.yaml`: the experiment as it was before it was fitted to a cluster."""
 GENERATIONS = "generations"
 """The folder where a run that learns an evaluation makes its generations (`train.learned_evaluation`)."""
 CONFIG_SIGNATURE = "config.yaml.hmac"
+_OF_A_START = {CONFIG, CONFIG_SIGNATURE, CHECKPOINTS, CURVE, EVENTS, LOCK}
+"""What a run's folder holds before its first iteration."""
 _BEST, _DAMAGED = "best-", "damaged-"
 _MAX_COUNTERS, _MAX_CURVE = 1 << 20, 256 << 20
 
@@ -51,15 +53,27 @@ class RunError(ProcsnakeError):
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn a full disk, missing rights and the like into a `RunError` of one line."""
+    """Turn a full disk, missing rights, a file in the way and the like into a `RunError` of one line."""
     try:
         yield
+    except (FileExistsError, NotADirectoryError) as error:
+        require_place(Path(error.filename or path))
+        raise RunError(f"{error.filename or path} can't be made: {error.strerror or error}. Name another place") from error
     except OSError as error:
         saved = f"; what was saved before is whole: {resume_command(path)}" if (path / CONFIG).is_file() else ""
         raise RunError(
             f"{error.filename or path} can't be written or read: {error.strerror or error}. "
             f"Free some space or check the rights{saved}"
         ) from error
+
+
+def require_place(folder: Path) -> None:
+    """Raise `RunError` unless this folder is there or can be made, and files can be made in it. Nothing is made."""
+    nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.exists(path))
+    if not nearest.is_dir():
+        raise RunError(f"{nearest} is a file where a folder is needed; name another place")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise RunError(f"{nearest} can't be written to; check the rights, or name another place")
 
 
 def resume_command(path: Path) -> str:
@@ -112,6 +126,12 @@ class RunFolder:
         if not (path / CONFIG).is_file():
             raise not_a_run(path)
         return cls(path), Experiment.load(path / CONFIG)
+
+    def remove_unless_used(self) -> None:
+        """Remove the folder of a run whose start failed, unless it holds more than a start writes, such as a checkpoint."""
+        found = {path.name for path in self.path.glob("*")}
+        if found <= _OF_A_START and not any(self.path.glob(f"{CHECKPOINTS}/*")) and not self.curve():
+            shutil.rmtree(self.path, ignore_errors=True)
 
     def sign_config(self) -> None:
         """Sign `config.yaml` as this machine's own (`envs.common.own_files`)."""

@@ -11,14 +11,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from train.runs.folder import RunError, disk_errors
+from train.runs.folder import LOCK, RunError, disk_errors
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
 
-LOCK = ".lock"
 _BEHIND_THE_TEXT = 1 << 20
 """Windows lets nobody read a byte that another process has locked. There, the lock is a byte far behind the holder's name."""
 

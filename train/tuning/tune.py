@@ -23,7 +23,7 @@ from envs.common.whole_files import write_whole
 from train.config import Experiment, Tune
 from train.rllib.ray_runtime import running_ray
 from train.run import check
-from train.runs.folder import RunError, disk_errors
+from train.runs.folder import RunError, disk_errors, require_place
 from train.tuning.space import Choice, Space, algorithm_of, applying, parse_space, with_values
 
 Say = Callable[[str], None]
@@ -70,6 +70,7 @@ def tune(experiment: Experiment, *, runs_dir: str | os.PathLike[str] = "runs", s
     Raises `ConfigError` or `UnknownNameError` for an experiment or a search space that can't be, and `RunError` if all trials
     fail.
     """
+    require_place(Path(runs_dir))
     settings = experiment.tune
     spaces = {key: parse_space(key, text) for key, text in settings.search.items()}
     if not spaces:

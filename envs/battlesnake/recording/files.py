@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,6 +58,8 @@ class Recorder:
         self._part = unfinished(self.path)
         with _written(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "it is a folder")
             # Without a buffer, which a full disk would keep from being closed.
             self._file = self._part.open("wb", buffering=0)
         self._buried: set[str] = set()

@@ -1,19 +1,23 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest, chisquare
 
 import agents
+import procsnake
 from agents.agent import Agent
 from agents.evaluation import NOBODY, GameResults, evaluate, play_games, score, table, wilson_interval
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, HEAD_COLLISION, OUT_OF_HEALTH, WALL_COLLISION
+from envs.common import command_line
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.agents.evaluation.snakes import AlwaysUp
+from tests.command_line import Terminal
 
 RESULTS = ("winner", "capped", "turns", "cause", "killer", "death_turn", "snake_length", "food_eaten")
 
@@ -53,6 +57,23 @@ def same(a: GameResults, b: GameResults, games=slice(None)) -> bool:
 
 def flood_against_greedy(**options):
     return play_games([agents.make("flood"), agents.make("greedy")], **{"num_games": 12, "seed": 4, **options})
+
+
+def test_each_turn_and_the_games_that_are_over_are_told():
+    told = []
+    turns = flood_against_greedy(on_turn=lambda turn, over: told.append((turn, over))).turns
+    assert told == [(turn, int((turns <= turn).sum())) for turn in range(1, turns.max() + 1)]
+
+
+@pytest.mark.parametrize("json_too", [True, False])
+def test_a_terminal_shows_how_far_the_games_are(monkeypatch, json_too):
+    monkeypatch.setattr(command_line, "_QUIET_S", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    options = ["--against", "greedy", "--num-snakes", "2", "--games", "2", *["--json"] * json_too]
+    assert procsnake.main(["evaluate", "random", *options]) == 0
+    assert ("turn 2, 0 of 2 games over, 0 s" in sys.stderr.getvalue()) != json_too
+    assert "… 1 × greedy\n" in sys.stderr.getvalue()
 
 
 def test_the_same_seed_gives_the_same_games():

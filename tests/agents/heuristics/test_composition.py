@@ -171,7 +171,11 @@ def test_a_list_names_the_rules_and_their_order(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("def rule(me): return me.nose", "failed on turn 10.*nose"),
+        ("def rule(me): return me.nose", r"failed on turn 10.*nose.* \(.*faulty\.py:1\)"),
+        ("import numpy\ndef rule(me):\n  return numpy.ones(3).reshape(5, 5)", r"reshape.* \(.*faulty\.py:3\)"),
+        ("def rule(): return [0] * 4", r"failed on turn 10.*1 was given$"),
+        ("def rule(me): raise SystemExit(3)", r"failed on turn 10.*SystemExit: 3 \(.*faulty\.py:1\)"),
+        ("\nraise SystemExit(3)", r"can't be loaded: SystemExit: 3 \(.*faulty\.py:2\)"),
         ("def rule(me): return [True, False]", "returned.*four booleans"),
         ("def rule(me): return 'up'", "returned"),
         ("def rule(me): return [float('nan')] * 4", "returned"),

@@ -150,7 +150,7 @@ def cut_off(handler, content):
 
 
 def compressed(handler, content):
-    handler._send(200, gzip.compress(bytes(50 << 20)), {"Content-Encoding": "gzip"})
+    handler._send(200, gzip.compress(bytes(8 << 20)), {"Content-Encoding": "gzip"})
 
 
 def failing(handler, content):

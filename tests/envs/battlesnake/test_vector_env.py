@@ -203,6 +203,8 @@ def test_food_moved_by_hand_is_seen_where_it_lies_now():
 def test_bad_input_is_named():
     with pytest.raises(ConfigError, match="2x7"):
         small(width=2)
+    with pytest.raises(ConfigError, match="num_games is 0"):
+        small(num_games=0)
     with pytest.raises(UnknownNameError, match="Did you mean 'num_snakes'"):
         small(num_snake=2)
     with pytest.raises(UnknownNameError, match="Did you mean 'wrapped'"):

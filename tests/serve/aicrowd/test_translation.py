@@ -105,7 +105,6 @@ def test_a_learning_rate_that_is_annealed_ends_at_the_budget():
         ("ppo", "env.options.rnd={coef: 0.1}", "env.options.rnd=null"),
         ("ppo", "network.name=snake-cnn", "network.name=impala"),
         ("ppo", "network.options.dropout=0.1", "network.options.dropout is 0.1: it has no counterpart"),
-        ("ppo", "env.name=battlesnake", "env.name=procgen/coinrun"),
         ("ppo", "name='two words'", "name is 'two words'"),
         ("dqn", "dqn.noisy=true", "dqn.noisy=false"),
         ("dqn", "dqn.tau=0.01", "dqn.tau=1.0"),
@@ -179,6 +178,14 @@ def test_games_that_two_workers_cant_share():
 
 def test_a_memory_has_no_twin():
     assert "ppo.lstm_units=0" in refusal("ppo", "ppo.lstm_units=8", "evaluation=null")
+
+
+@pytest.mark.parametrize("name", ["battlesnake-ppo", "battlesnake-imitation"])
+def test_a_run_of_another_world_is_refused_in_one_sentence(name):
+    with pytest.raises(NoCounterpartError) as caught:
+        translated(Experiment.load(name))
+    assert str(caught.value).startswith(f"{name} is trained in battlesnake, and the competition plays Procgen")
+    assert not caught.value.settings
 
 
 def test_all_refusals_come_at_once():

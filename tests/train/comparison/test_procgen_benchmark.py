@@ -107,6 +107,32 @@ def test_the_plan_says_hours_and_cost(capsys, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+def test_the_plan_names_games_and_seeds_and_says_what_its_hours_are(capsys, tmp_path):
+    assert main(["benchmark", "procgen", "--dry-run", "--jobs", "2", "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "9 trainings, 0 of them finished: coinrun, starpilot, bigfish, with the seeds 0 to 2 each\n" in told
+    assert "hours by the clock, for all trainings: 2.5 " in told
+    assert main(["benchmark", "procgen", "--dry-run", "--games", "maze", "--seeds", "1", "--out", str(tmp_path)]) == 0
+    assert "1 trainings, 0 of them finished: maze, with the seed 0\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("dry", [["--dry-run"], []])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--levels", "foo"], "levels is 'foo'"),
+        (["--against", "missing.json"], "missing.json can't be read"),
+        (["--out", "file"], "file is a file where a folder is needed"),
+    ],
+)
+def test_the_plan_refuses_what_the_benchmark_would(capsys, tmp_path, monkeypatch, words, said, dry):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    assert main(["benchmark", "procgen", *words, *dry]) == 2
+    assert said in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_the_plan_counts_hours_at_the_speed_of_its_experiment(capsys, tmp_path):
     def hours(*more):
         words = ["benchmark", "procgen", "--dry-run", "--json", "--jobs", "1", "--out", str(tmp_path), "--preset", "easy"]

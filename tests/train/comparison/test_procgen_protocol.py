@@ -78,6 +78,8 @@ def test_hours_are_those_of_the_fullest_core():
         ({"minutes": 1.0, "steps": 1}, "give one of them"),
         ({"games": ("maze", "maze")}, "once"),
         ({"games": ()}, "once"),
+        ({"levels": "foo"}, "levels is 'foo'"),
+        ({"levels": "test:200"}, "leaves none to measure on"),
     ],
 )
 def test_impossible_protocols_are_refused(changes, said):

@@ -136,6 +136,12 @@ def test_what_lies_beside_runs_is_no_run(runs, tmp_path, capsys):
     assert "notes.txt is no run" in capsys.readouterr().err
 
 
+def test_a_file_in_the_place_of_the_folder_is_told(runs, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert procsnake.main(["plot", str(runs[0]), "--out", str(tmp_path / "file" / "curves")]) == 2
+    assert f"{tmp_path}/file is a file where a folder is needed; name another place\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["config.yaml", "progress.csv"])
 def test_a_file_that_cannot_be_read_is_named(runs, name):
     path = runs[0] / name

@@ -12,7 +12,7 @@ from envs.common.errors import ConfigError, UnknownNameError
 from tests.train.experiments import toy
 from train.config import Experiment
 from train.run import train
-from train.runs.folder import RunFolder
+from train.runs.folder import RunError, RunFolder
 from train.tuning.space import Choice, NumberRange, parse_space, with_values
 from train.tuning.tune import Trial, best_first, table, tune
 
@@ -69,6 +69,13 @@ def test_a_search_that_can_not_be_is_refused_before_anything_starts(tmp_path, se
     with pytest.raises(error, match=message):
         tune(toy("identity").search([search]), runs_dir=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_the_runs_is_told_before_anything_is_tried(tmp_path, monkeypatch):
+    monkeypatch.setattr("train.tuning.tune.check", lambda _: pytest.fail("an experiment was tried"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="file is a file where a folder is needed"):
+        tune(toy("identity").search(["ppo.gamma=0.5..0.6"]), runs_dir=tmp_path / "file")
 
 
 TWO_ALGORITHMS = ["algorithm=ppo,dqn", "ppo.gamma=0.8..0.9", "dqn.gamma=0.5..0.6"]

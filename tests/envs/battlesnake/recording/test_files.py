@@ -132,6 +132,9 @@ def test_a_place_where_nothing_can_be_written_is_refused_in_words(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"recording .*game\.jsonl can't be written: File exists"):
         Recorder(tmp_path / "file" / "game.jsonl", {"id": "g"})
+    with pytest.raises(ConfigError, match="it is a folder"):
+        Recorder(tmp_path, {"id": "g"})
+    assert not tmp_path.with_name(f"{tmp_path.name}.part").exists()
     (tmp_path / "game.jsonl.part").symlink_to("/dev/full")
     with pytest.raises(ConfigError, match="can't be written: No space left"):
         Recorder(tmp_path / "game.jsonl", {"id": "g"})
