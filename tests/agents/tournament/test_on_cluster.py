@@ -14,6 +14,7 @@ from agents.tournament.game import BrokenOffError, Fixture
 from agents.tournament.on_cluster import OnCluster, cluster_cpus
 from agents.tournament.settings import Tournament
 from agents.tournament.store import Store
+from agents.tournament.workers import InThreads
 from envs.common.errors import ProcsnakeError
 from procsnake import main
 from tests.agents.sprt.made import play as play_sprt
@@ -60,10 +61,14 @@ def test_the_command_plays_a_tournament_on_it(cluster, tmp_path, capsys):
 def test_a_lost_nodes_game_is_played_anew_on_another(cluster):
     # Long enough for the node to be lost while it plays.
     match, fixture, told = small("alphabeta", "twin=alphabeta", width=11, height=11, nodes=40_000), Fixture(0, 0, 7, (0, 1)), []
-    (node,) = [node for node in cluster.list_all_nodes() if node is not cluster.head_node]
-    with OnCluster(match, 1, told.append) as workers, ThreadPoolExecutor(1) as pool:
-        # Ray's process for it is there then. While it is being started, no game is lost with the node.
+    with InThreads(match, 1) as workers:
         expected = workers.play(fixture)
+    (node,) = [node for node in cluster.list_all_nodes() if node is not cluster.head_node]
+    # While Ray starts a process, no game is lost with the node; after a short game there is one.
+    with OnCluster(small("flood", "greedy"), 1) as workers:
+        workers.play(fixture)
+    until(lambda: ray.available_resources().get("CPU", 0) == 2, seconds=_LONGEST_S)
+    with OnCluster(match, 1, told.append) as workers, ThreadPoolExecutor(1) as pool:
         game = pool.submit(workers.play, fixture)
         until(lambda: ray.available_resources().get("CPU", 0) < 2, seconds=_LONGEST_S)
         cluster.remove_node(node, allow_graceful=False)
