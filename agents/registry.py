@@ -69,6 +69,10 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     `RuleError` for a file without rules.
     """
     name, own = split_options(os.fspath(name))
+    if is_server(name):
+        raise ConfigError(
+            f"{name} is the URL of a server, but this needs an agent of this machine; match, play, tournament and sprt take one"
+        )
     if has_evaluation(name):
         name, own = "alphabeta", {"evaluation": os.path.join(name, EVALUATION), **own}
     options = _with_file(name, _merged(options, own))
@@ -82,8 +86,6 @@ def make(name: str | os.PathLike[str], **options: Any) -> Agent:
     path, plus, search = name.rpartition("+")
     if plus and search in SEARCHES:
         name, options = search, {"policy": _load_policy(path, {}), **options}
-    if is_server(name):
-        raise ConfigError(f"{name} is a server, with which this can't be done; match, tournament and sprt play against servers")
     if name not in _FACTORIES:
         return _load_policy(name, options)
     return _construct(_factory(name), name, options)

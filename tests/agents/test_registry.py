@@ -129,7 +129,8 @@ def test_rules_alone_take_no_options(tmp_path):
         ("flood?hungry=abc", "hungry is 'abc'; it must be a whole number"),
         ("flood?ample=much", "ample is 'much'; it must be a number"),
         ("alphabeta?nodez=5", "can't be made: unknown option 'nodez'. Did you mean 'nodes'"),
-        ("http://127.0.0.1:1", "http://127.0.0.1:1 is a server"),
+        ("http://127.0.0.1:1", "http://127.0.0.1:1 is the URL of a server"),
+        ("http://127.0.0.1:1+alphabeta", "is the URL of a server"),
     ],
 )
 def test_options_of_another_type_are_refused(player, told):

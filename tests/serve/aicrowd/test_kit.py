@@ -66,7 +66,12 @@ def started(monkeypatch):
 
     def start(path: Path) -> dict:
         monkeypatch.setattr(sys, "argv", ["train.py", "-f", str(path)])
-        runpy.run_path(str(KIT / "train.py"), run_name="__main__")
+        runs.reset_mock()
+        try:
+            runpy.run_path(str(KIT / "train.py"), run_name="__main__")
+        except SystemExit:
+            runs.assert_not_called()
+            raise
         return runs.call_args.args[0]
 
     return start
@@ -78,6 +83,32 @@ def test_the_kit_accepts_every_export(tmp_path, started, recipe):
     (path,) = (tmp_path / "entry" / "experiments").glob("*.yaml")
     (experiment,) = started(path).values()
     assert "disable_evaluation_worker" not in experiment
+
+
+LARGEST = {"num_workers": 6, "num_gpus": 0.25, "num_gpus_per_worker": 0.125}
+
+
+@pytest.mark.parametrize(
+    ("config", "evaluates", "said"),
+    [
+        (LARGEST, False, ""),
+        (LARGEST | {"num_workers": 7, "num_gpus_per_worker": 0}, False, ""),
+        (LARGEST, True, "1.125 GPUs"),
+        (LARGEST | {"num_gpus": 0.5}, False, "1.25 GPUs"),
+        (LARGEST | {"num_workers": 7, "num_gpus_per_worker": 0}, True, "8 workers"),
+        *(({name: LARGEST[name] for name in LARGEST if name != key}, False, f"lacks ['{key}']") for key in LARGEST),
+    ],
+)
+def test_the_kit_refuses_more_than_the_graders_machine_has(tmp_path, started, config, evaluates, said):
+    """Of the stand-in alone: it holds exports to the real kit's limits only as long as it refuses what that refuses."""
+    body = {"disable_evaluation_worker": not evaluates, "config": {**config, "env_config": {"env_name": "coinrun"}}}
+    (tmp_path / "one.yaml").write_text(yaml.safe_dump({"one": body}))
+    if said:
+        with pytest.raises(SystemExit) as refusal:
+            started(tmp_path / "one.yaml")
+        assert said in str(refusal.value)
+    else:
+        assert started(tmp_path / "one.yaml")["one"]["config"]["num_workers"] == config["num_workers"]
 
 
 def names_imported(path: Path) -> set[tuple[str, str]]:
