@@ -6,11 +6,13 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.effort import add_effort
+from envs.common.columns import in_columns
 from envs.common.command_line import (
     Commands,
     add_game_options,
@@ -355,16 +357,17 @@ def _export_or_list(archive: GameArchive, options: argparse.Namespace) -> int:
     if options.json:
         print_json([game for game in archive.every_game() if options.snake in (None, game["snake"])])
         return 0
-    listed = 0
-    for game in archive.every_game():
-        if options.snake in (None, game["snake"]):
-            listed += 1
-            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(game["started"]))
-            over = "check" if game["is_check"] else game["result"] or "over"
-            how = "being played" if game["ended"] is None else over
-            snake, game_id = printable(game["snake"]), printable(game["id"])
-            print(f"{when}  {snake:<16.16} {how:<12} {game['turns']:>5} turns  {game['cause'] or '':<20} {game_id}")
-    if not listed:
+    rows = [_listed(game) for game in archive.every_game() if options.snake in (None, game["snake"])]
+    if rows:
+        print(in_columns(rows, ("began", "snake", "result", "turns", "cause", "game")))
+    else:
         whose = "" if options.snake is None else f" of the snake {options.snake!r}"
         print(printable(f"{without_password(options.database)} has no games{whose}"), file=sys.stderr)
     return 0
+
+
+def _listed(game: Mapping[str, Any]) -> tuple[str, ...]:
+    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(game["started"]))
+    played = "being played" if game["ended"] is None else game["result"] or "over"
+    how = "check" if game["is_check"] else played  # which the doctor doesn't always end
+    return began, game["snake"], how, str(game["turns"]), game["cause"] or "", game["id"]

@@ -14,6 +14,7 @@ from typing import Any
 
 from agents.effort import add_effort, effort_of, tell_own_efforts
 from envs.battlesnake.recording import unfinished
+from envs.common.columns import in_columns
 from envs.common.command_line import (
     Progress,
     add_game_options,
@@ -157,10 +158,12 @@ def _tell(referee: Any) -> None:
     from envs.battlesnake.state import CAUSE_NAMES
 
     result, a = referee.result, referee.state.arrays
+    rows = []
     for slot, name in enumerate(referee.names):
         fate = CAUSE_NAMES[result.causes[slot]]
         how = f"{fate} on turn {a.death_turn[0, slot]}" if fate else "alive"
-        print(f"{name:<24} {how:<32} length {a.length[0, slot]:>3}, {a.food_eaten[0, slot]} eaten")
+        rows.append((name, how, str(a.length[0, slot]), str(a.food_eaten[0, slot])))
+    print(in_columns(rows, ("snake", "fate", "length", "eaten")))
     tell_ending(referee)
 
 

@@ -18,6 +18,7 @@ import agents
 import envs
 from agents.agent import Agent
 from agents.registry import split_name
+from envs.common.columns import in_columns
 from envs.common.command_line import Commands, add_json, print_json
 from envs.common.errors import ProcsnakeError
 
@@ -163,7 +164,9 @@ def run_warm_up(options: argparse.Namespace) -> int:
     if options.json:
         print_json([asdict(one) for one in done])
         return 0
-    for one in done:
-        how = f"{one.functions} functions compiled in {one.seconds:.1f} s" if one.functions else "all was compiled before"
-        print(f"{one.name:<24} {how}")
+    print(in_columns((one.name, _told(one)) for one in done))
     return 0
+
+
+def _told(one: Compiled) -> str:
+    return f"{one.functions} functions compiled in {one.seconds:.1f} s" if one.functions else "all was compiled before"

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from envs.common.columns import in_columns
 from envs.common.command_line import (
     INTERRUPTED,
     OUTPUTS,
@@ -218,7 +219,7 @@ def _train_seeds(experiment: Any, options: argparse.Namespace, more: dict[str, A
     if options.json:
         print_json({"runs": runs, "reached": reached, "written": written})
         return 0
-    print("\n".join(f"  {head:<20} {cell}" for head, cell in reached.items()))
+    print(in_columns(reached.items(), indent="  "))
     print(f"(means of the last fifth of the time over seeds, with Student's 95 % intervals)\nwritten: {', '.join(written)}")
     return 0
 

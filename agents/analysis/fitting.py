@@ -21,6 +21,7 @@ from agents.tuning.learning import ridge_regression
 from agents.tuning.positions import read_games
 from agents.tuning.texel import mean_loss
 from envs.battlesnake.state import ALIVE
+from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 
 EVERY = 16
@@ -159,6 +160,7 @@ def table(curves: WinProbability, measured: dict[str, Measured]) -> str:
         shape = f"scale {curve.scale:.0f}, offset {curve.offset:+.2f}"
         proven = f"proven losses {curve.proven_loss:.1%} won, proven wins {curve.proven_win:.1%}"
         loss = f"loss {one.loss:.3f} nats, {one.loss_of_the_mean:.3f} by the mean alone"
-        lines += [f"{group}: {shape}; {proven}; {loss}", f"  {'expected':<14} positions  expected  won"]
-        lines += [f"  {b.low:>4.0%} to {b.high:>4.0%}  {b.positions:>9}  {b.expected:>8.1%}  {b.won:.1%}" for b in one.bins]
+        bins = [(f"{b.low:.0%} to {b.high:.0%}", str(b.positions), f"{b.expected:.1%}", f"{b.won:.1%}") for b in one.bins]
+        lines.append(f"{group}: {shape}; {proven}; {loss}")
+        lines.append(in_columns(bins, ("expected", "positions", "expected", "won"), indent="  "))
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from typing import Any
 from agents.analysis.causes import CAUSES, cause_of, faults
 from agents.analysis.game import Analysis
 from agents.analysis.move_classes import FAULTS
+from envs.common.columns import in_columns
 
 PHASES = ((0, "turns 0 to 49"), (50, "turns 50 to 149"), (150, "turns 150 to 299"), (300, "turn 300 or later"))
 """The phases of a game by the turn of the loss, each with its first turn."""
@@ -89,24 +90,18 @@ def in_words(figures: dict[str, Any]) -> str:
     """Return the figures as text for people."""
     results, per_game = figures["results"], figures["faults_per_game"]
     ended = ", ".join(f"{results[name]} {name}" for name in ("won", "lost", "draw", "unknown") if name in results)
-    lines = [f"{figures['games']} games: {ended}"]
+    lines = [f"{figures['games']} game{'s' * (figures['games'] != 1)}: {ended}"]
     lines.append("faults per game: " + ", ".join(f"{per_game[name]:g} {name}" for name in reversed(FAULTS)))
     shown = [cause for cause in CAUSES if cause in figures["causes"]]
     if not shown:
         return "\n".join([*lines, "", "it died in none of them"])
-    width = 4 + max(len(name) for heading, told in _HEADINGS.items() for name in (told, *figures[heading]))
-    lines += ["", _row("what kills it", [*shown, "together"], width)]
-    lines.append(_row("all games", _counts(figures["causes"], shown), width))
+    rows = [("all games", *_counts(figures["causes"], shown))]
     for heading, told in _HEADINGS.items():
         if figures[heading]:
-            lines.append(told)
-            lines += [_row(f"  {name}", _counts(causes, shown), width) for name, causes in figures[heading].items()]
-    return "\n".join(lines)
+            rows.append((told, *[""] * (len(shown) + 1)))
+            rows += [(f"  {name}", *_counts(causes, shown)) for name, causes in figures[heading].items()]
+    return "\n".join([*lines, "", in_columns(rows, ("what kills it", *shown, "together"))])
 
 
 def _counts(causes: dict[str, int], shown: Sequence[str]) -> list[str]:
     return [str(causes.get(cause, "")) for cause in shown] + [str(sum(causes.values()))]
-
-
-def _row(name: str, cells: Sequence[str], width: int) -> str:
-    return f"{name:<{width}}" + "".join(f"{cell:>10}" for cell in cells)

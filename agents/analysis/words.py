@@ -12,6 +12,7 @@ from agents.analysis.opinions import MoveSearch
 from agents.analysis.rooms import room_after
 from agents.search.evaluation import SURE, WIN
 from envs.battlesnake.state import MOVE_NAMES
+from envs.common.columns import in_columns
 
 ARROWS = "↑↓←→"
 _MOST_SHOWN = 12
@@ -37,7 +38,7 @@ def in_words(analysis: Analysis, *, all_turns: bool = False) -> str:
     turns = f"turns {analysis.turns[0].turn} to {analysis.turns[-1].turn}"
     head = f"{played.name} {ended} against {against}; {turns}, {analysis.nodes} nodes per turn"
     shown = list(range(len(analysis.turns))) if all_turns else turns_that_mattered(analysis)
-    parts = [head, "", *table(analysis, shown)] if shown else [head, "", "no move cost 5 points or more"]
+    parts = [head, "", table(analysis, shown)] if shown else [head, "", "no move cost 5 points or more"]
     told = [lost_sentence(analysis), cause_sentence(analysis), evaluation_sentence(analysis)]
     return "\n".join([*parts, "", counts(analysis), *filter(None, told)])
 
@@ -50,20 +51,23 @@ def turns_that_mattered(analysis: Analysis) -> list[int]:
     return sorted({*dearest, *decisive})
 
 
-def table(analysis: Analysis, shown: Sequence[int]) -> list[str]:
+def table(analysis: Analysis, shown: Sequence[int]) -> str:
     """Return a line per turn: the chance before, what was played, what was best, what it cost, and the chances of all moves."""
-    of_moves = " ".join(f"{name:>5}" for name in MOVE_NAMES)
-    lines = [f"{'turn':>5}  {'chance':>6}  {'played':<6} {'best':<6} {'points':>6}  {'class':<10}  {of_moves}"]
-    for n in shown:
-        turn = analysis.turns[n]
-        chances = " ".join(f"{_chance(turn, move):>5}" for move in range(4))
-        mark = "  ← lost here" if n == analysis.lost else ""
-        cost = f"{-turn.points_lost:>6.0f}" if turn.points_lost >= 0.5 else f"{'0':>6}"
-        lines.append(
-            f"{turn.turn:>5}  {turn.chance:>6.0%}  {word(turn.played):<6} {word(turn.best):<6} {cost}  {turn.move_class:<10}"
-            f"  {chances}{mark}"
-        )
-    return lines
+    heads = ("turn", "chance", "played", "best", "points", "class", *MOVE_NAMES, "")
+    return in_columns((_row(analysis.turns[n], is_lost=n == analysis.lost) for n in shown), heads)
+
+
+def _row(turn: Turn, *, is_lost: bool) -> tuple[str, ...]:
+    return (
+        str(turn.turn),
+        f"{turn.chance:.0%}",
+        word(turn.played),
+        word(turn.best),
+        f"{-turn.points_lost:.0f}" if turn.points_lost >= 0.5 else "0",
+        turn.move_class,
+        *(_chance(turn, move) for move in range(4)),
+        "← lost here" if is_lost else "",
+    )
 
 
 def _chance(turn: Turn, move: int) -> str:

@@ -15,6 +15,7 @@ from agents.registry import make
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, CAUSE_NAMES, NOBODY, State
+from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 
 
@@ -254,16 +255,20 @@ def score(results: GameResults, agent: int = 0) -> MatchupScore:
 
 def table(scores: Sequence[MatchupScore]) -> str:
     """Return the scores as lines of text, with 95 % Wilson intervals."""
-    lines = [
-        f"{'against':<22} {'games':>6} {'won':>8}  {'95 % interval':<17} {'drawn':>7} {'capped':>7} {'turns':>7} {'length':>7}"
-    ]
-    for s in scores:
-        low, high = s.interval
-        lines.append(
-            f"{opponents_text(s.opponents):<22} {s.games:>6} {s.win_rate:>8.1%}  {f'{low:.1%} to {high:.1%}':<17}"
-            f" {s.draws / s.games:>7.1%} {s.capped:>7} {s.mean_turns:>7.1f} {s.mean_length:>7.1f}"
+    rows = [
+        (
+            opponents_text(s.opponents),
+            str(s.games),
+            f"{s.win_rate:.1%}",
+            "{:.1%} to {:.1%}".format(*s.interval),
+            f"{s.draws / s.games:.1%}",
+            str(s.capped),
+            f"{s.mean_turns:.1f}",
+            f"{s.mean_length:.1f}",
         )
-    return "\n".join(lines)
+        for s in scores
+    ]
+    return in_columns(rows, ("against", "games", "won", "95 % interval", "drawn", "capped", "turns", "length"))
 
 
 def opponents_text(opponents: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from agents.hub.address import IN_TEXT
 from agents.policy import onnx_steps, plays_battlesnake
 from agents.registry import has_evaluation
 from envs.api import BatchEnv
+from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 
 GAMES_AT_ONCE = 64
@@ -173,12 +174,18 @@ def _interval(returns: np.ndarray) -> tuple[float, float]:
 
 def table(scores: Sequence[WorldScore]) -> str:
     """Return the scores as lines of text in columns."""
-    lines = [f"{'player':8} {'world':20} {'episodes':>8} {'return':>8}  {'95 % interval':17} {'length':>7}"]
-    for score in scores:
-        interval = f"{score.interval[0]:.3f} … {score.interval[1]:.3f}"
-        who = f"{score.player:8} {score.world:20} {score.episodes:8}"
-        lines.append(f"{who} {score.mean_return:8.3f}  {interval:17} {score.mean_length:7.1f}")
-    return "\n".join(lines)
+    rows = [
+        (
+            score.player,
+            score.world,
+            str(score.episodes),
+            f"{score.mean_return:.3f}",
+            f"{score.interval[0]:.3f} … {score.interval[1]:.3f}",
+            f"{score.mean_length:.1f}",
+        )
+        for score in scores
+    ]
+    return in_columns(rows, ("player", "world", "episodes", "return", "95 % interval", "length"))
 
 
 class ShownEpisode:

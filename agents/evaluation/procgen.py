@@ -16,6 +16,7 @@ from agents.evaluation.episodes import GAMES_AT_ONCE, POLICY, RANDOM, Decide, dr
 from agents.evaluation.procgen_aggregates import AggregateEstimate, aggregates, mean_interval
 from agents.evaluation.procgen_episodes import Episode, play
 from envs.api import BatchEnv
+from envs.common.columns import in_columns
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.procgen import Levels, require_disjoint
 from envs.procgen.levels import NUM_SEEDS
@@ -210,16 +211,21 @@ def aggregates_by_split(scores: Sequence[ProcgenScore]) -> dict[str, list[Aggreg
 
 def table(scores: Sequence[ProcgenScore]) -> str:
     """Return the scores as lines of text, with those of OpenAI's PPO."""
-    lines = [
-        f"{'player':8} {'game':10} {'levels':16} {'episodes':>8} {'return':>7}  {'95 % interval':15} {'norm.':>6} {'length':>7}"
-    ]
-    for score in scores:
-        interval = f"{score.interval[0]:.2f} … {score.interval[1]:.2f}"
-        worth = "-" if score.normalised is None else f"{score.normalised:.2f}"
-        lines.append(
-            f"{score.player:8} {score.game:10} {score.levels:16} {score.episodes:8} {score.mean_return:7.2f}  {interval:15}"
-            f" {worth:>6} {score.mean_length:7.1f}"
+    heads = ("player", "game", "levels", "episodes", "return", "95 % interval", "norm.", "length")
+    rows = [
+        (
+            score.player,
+            score.game,
+            score.levels,
+            str(score.episodes),
+            f"{score.mean_return:.2f}",
+            f"{score.interval[0]:.2f} … {score.interval[1]:.2f}",
+            "-" if score.normalised is None else f"{score.normalised:.2f}",
+            f"{score.mean_length:.1f}",
         )
+        for score in scores
+    ]
+    lines = [in_columns(rows, heads)]
     for game in dict.fromkeys(score.game for score in scores):
         reached = PPO[game].unseen_25m
         lines.append(f"OpenAI's PPO after 25 M steps on 200 levels of {game}, easy, unseen levels: {reached}")

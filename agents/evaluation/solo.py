@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from agents.agent import Agent
 from agents.evaluation.battlesnake import GameResults, play_games
 from envs.battlesnake.settings import Settings
+from envs.common.columns import in_columns
 
 BOARDS = ((7, 7), (11, 11), (19, 19))
 """Arena's boards."""
@@ -77,19 +78,27 @@ def mean_interval(values: np.ndarray) -> tuple[float, float]:
 
 def table(scores: Sequence[SoloScore]) -> str:
     """Return the scores as lines of text."""
-    lines = [
-        f"{'player':<24} {'board':>6} {'games':>6} {'turns':>8}  {'95 % interval':<18} {'median':>7} {'to the end':>11}"
-        f" {'length':>7}  most died of"
-    ]
-    for s in scores:
-        interval = "{:.1f} to {:.1f}".format(*s.interval)
-        deaths = {cause: count for cause, count in s.causes.items() if cause != "survived"}
-        lines.append(
-            f"{s.agent[-24:]:<24} {f'{s.width}×{s.height}':>6} {s.games:>6} {s.mean_turns:>8.1f}  {interval:<18}"
-            f" {s.median_turns:>7.0f} {s.survived / s.games:>11.1%} {s.mean_length:>7.1f}"
-            f"  {max(deaths, key=lambda cause: deaths[cause]) if deaths else '–'}"
+    heads = ("player", "board", "games", "turns", "95 % interval", "median", "to the end", "length", "most died of")
+    rows = [
+        (
+            s.agent,
+            f"{s.width}×{s.height}",
+            str(s.games),
+            f"{s.mean_turns:.1f}",
+            "{:.1f} to {:.1f}".format(*s.interval),
+            f"{s.median_turns:.0f}",
+            f"{s.survived / s.games:.1%}",
+            f"{s.mean_length:.1f}",
+            _deadliest(s.causes),
         )
-    return "\n".join(lines)
+        for s in scores
+    ]
+    return in_columns(rows, heads)
+
+
+def _deadliest(causes: Mapping[str, int]) -> str:
+    deaths = {cause: count for cause, count in causes.items() if cause != "survived"}
+    return max(deaths, key=lambda cause: deaths[cause]) if deaths else "–"
 
 
 def _score(results: GameResults, width: int, height: int, max_turns: int) -> SoloScore:

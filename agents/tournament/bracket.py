@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agents.tournament.settings import Game, Tournament
-from envs.common.printable import printable
+from envs.common.columns import in_columns
 
 MOST_GAMES = 3
 """A match ends after so many times the games that it is the best of. Then whoever has won more goes on, or the better seed."""
@@ -96,10 +96,7 @@ def rows(tournament: Tournament, games: Sequence[Game]) -> list[tuple[str, ...]]
 
 def table(tournament: Tournament, games: Sequence[Game]) -> str:
     """Return the bracket as lines of text."""
-    head = ("round", "player", "against", "won", "goes on")
-    lines = [tuple(map(printable, row)) for row in (head, *rows(tournament, games))]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    return in_columns(rows(tournament, games), ("round", "player", "against", "won", "goes on"))
 
 
 def _pairing(tournament: Tournament, pair: tuple[int | None, int | None], games: Sequence[Game]) -> Pairing:

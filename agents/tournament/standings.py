@@ -11,6 +11,7 @@ import numpy as np
 from agents.tournament.bracket import rounds_survived
 from agents.tournament.ratings import WengLin, bradley_terry, weng_lin_ratings
 from agents.tournament.settings import Game, Tournament, scores
+from envs.common.columns import in_columns
 from envs.common.printable import printable
 
 
@@ -78,17 +79,26 @@ def standings(tournament: Tournament, games: Sequence[Game]) -> list[Standing]:
 
 def table(rows: Sequence[Standing]) -> str:
     """Return the standings as lines of text. Elo is relative to the mean of all players, with its 95 % interval."""
-    lines = [
-        f"{'':<3} {'player':<24} {'games':>6} {'won':>6} {'drawn':>6} {'points':>7} {'μ−3σ':>7} {'μ':>6} {'σ':>5}"
-        f" {'Elo':>6} {'95 % interval':>15} {'ms':>7} {'failed':>7}"
-    ]
-    for place, row in enumerate(rows, 1):
-        interval = f"{row.interval[0]:+.0f} … {row.interval[1]:+.0f}"
-        lines.append(
-            f"{place:>2}. {printable(row.name)[-24:]:<24} {row.games:>6} {row.wins:>6} {row.draws:>6} {row.points:>7.1%}"
-            f" {row.skill.ordinal:>7.2f} {row.skill.mu:>6.2f} {row.skill.sigma:>5.2f} {row.elo:>+6.0f} {interval:>15}"
-            f" {row.latency_ms:>7.2f} {row.failures:>7}"
+    heads = ("", "player", "games", "won", "drawn", "points", "μ−3σ", "μ", "σ", "Elo", "95 % interval", "ms", "failed")
+    cells = [
+        (
+            str(place),
+            row.name,
+            str(row.games),
+            str(row.wins),
+            str(row.draws),
+            f"{row.points:.1%}",
+            f"{row.skill.ordinal:.2f}",
+            f"{row.skill.mu:.2f}",
+            f"{row.skill.sigma:.2f}",
+            f"{row.elo:+.0f}",
+            f"{row.interval[0]:+.0f} … {row.interval[1]:+.0f}",
+            f"{row.latency_ms:.2f}",
+            str(row.failures),
         )
+        for place, row in enumerate(rows, 1)
+    ]
+    lines = [in_columns(cells, heads)]
     if excused := [f"{printable(row.name)} {row.excused}" for row in rows if row.excused]:
         lines.append(f"late in bursts of load, asked again and not charged (turns): {', '.join(excused)}")
     return "\n".join(lines)

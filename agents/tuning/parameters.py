@@ -13,6 +13,7 @@ from agents.search.alphabeta import AlphaBeta
 from agents.search.evaluation import Weights, crowd_weights_of, weights_of
 from agents.search.mcts import MCTS
 from agents.search.ranges import Range, ranges_of
+from envs.common.columns import in_columns
 from envs.common.errors import ConfigError, UnknownNameError
 
 SEARCH_CLASSES: dict[str, type] = {"alphabeta": AlphaBeta, "mcts": MCTS}
@@ -167,9 +168,5 @@ def with_values(player: str, values: Mapping[str, Any]) -> str:
 
 def table(known: Mapping[str, Parameter]) -> str:
     """Return one line per parameter: its name, default, range, and usual `c_end`."""
-    width = max(map(len, known))
-    lines = [
-        f"  {one.name:<{width}}  {one.start:>8g}  from {one.low:g} to {one.high:g}, c_end {one.c_end:g}"
-        for one in known.values()
-    ]
-    return "\n".join(lines)
+    rows = [(one.name, f"{one.start:g}", f"from {one.low:g} to {one.high:g}, c_end {one.c_end:g}") for one in known.values()]
+    return in_columns(rows, indent="  ")

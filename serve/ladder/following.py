@@ -12,6 +12,7 @@ from envs.common.errors import ConfigError
 from serve.ladder.client import ArenaClient
 from serve.ladder.records import GameRow, Snake
 
+GAME_HEADS = ("began", "result", "type", "board", "game", "snakes")
 _AGO = re.compile(r"(\d{1,4})([mhd])")
 _FRACTION = re.compile(r"\.\d+")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
@@ -29,11 +30,11 @@ class OwnGame:
         """Return the game for programs, JSON-able."""
         return {**asdict(self.row), "mine": list(self.mine), "result": self.result}
 
-    def as_line(self) -> str:
-        """Return the game on one line."""
+    def as_row(self) -> tuple[str, ...]:
+        """Return the cells of the game below `GAME_HEADS`."""
         names = ", ".join(name or game_id for game_id, name in self.row.snakes)
         how = self.result or ("over" if self.row.is_over else self.row.status)
-        return f"{self.row.created_at[:16]:<16}  {how:<8} {self.row.game_type:<11} {self.row.board:<5}  {self.row.id}  {names}"
+        return self.row.created_at[:16], how, self.row.game_type, self.row.board, self.row.id, names
 
 
 def own_games(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from envs.common.columns import in_columns
 from envs.common.command_line import kept_at, make_place_for, print_json, progress_on_stderr
 from envs.common.errors import ConfigError
 from envs.common.printable import printable
@@ -59,13 +60,14 @@ def add_fetch(parser: argparse.ArgumentParser) -> None:
 
 def run_games(options: argparse.Namespace) -> int:
     """Run `procsnake arena games`. Returns the exit code."""
+    from serve.ladder.following import GAME_HEADS
+
     with client_for(options) as client:
         found = _own_games(client, options)
     if options.json:
         print_json([game.as_json() for game in found])
     else:
-        for line in [game.as_line() for game in found] or ["no such games"]:
-            print(printable(line))
+        print(in_columns([game.as_row() for game in found], GAME_HEADS) if found else "no such games")
     return 0
 
 

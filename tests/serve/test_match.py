@@ -35,8 +35,8 @@ def test_a_match_is_told_and_repeats_with_its_seed(capsys):
         told.append(capsys.readouterr().out)
     assert told[0] == told[1]
     lines = told[0].splitlines()
-    assert [line.split()[0] for line in lines[:3]] == ["random", "greedy", "flood"]
-    assert lines[3].endswith("turns")
+    assert [line.split()[0] for line in lines[:4]] == ["snake", "random", "greedy", "flood"]
+    assert lines[4].endswith("turns")
 
 
 @pytest.mark.parametrize(

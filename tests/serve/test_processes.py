@@ -24,10 +24,11 @@ from serve import processes
 from serve.archive.reader import GameArchive
 from serve.archive.store import GameStore
 from serve.background import Background
+from serve.doctor import CHECK_PREFIX
 from serve.metrics import SHARED_FOLDER
 from serve.processes import can_fork
 from tests.command_line import run
-from tests.serve.archive.played import play, tell_all
+from tests.serve.archive.played import play, tell, tell_all
 from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="needs gunicorn and fork")
@@ -274,7 +275,9 @@ def test_games_are_listed_and_exported(tmp_path, capsys):
         tell_all(store, "s", play(seed=seed), 0)
     store.close()
     assert procsnake.main(["games", "list", "--database", database]) == 0
-    assert capsys.readouterr().out.count("game-") == 3
+    heads, *rows = capsys.readouterr().out.splitlines()
+    assert heads.split() == ["began", "snake", "result", "turns", "cause", "game"]
+    assert sorted(row.split()[-1] for row in rows) == ["game-0", "game-1", "game-2"]
     assert procsnake.main(["games", "list", "--snake", "nobody", "--database", database]) == 0
     assert capsys.readouterr() == ("", f"{database} has no games of the snake 'nobody'\n")
     assert procsnake.main(["games", "export", str(tmp_path / "out"), "--database", database]) == 0
@@ -296,7 +299,20 @@ def test_what_strangers_called_their_games_steers_no_terminal(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "\\x1b]0;evil" in said
     assert all(letter.isprintable() or letter == "\n" for letter in said)
-    assert said.count("\n") == 1
+    assert said.count("\n") == 2
+
+
+@pytest.mark.parametrize(("game_id", "told"), [(f"{CHECK_PREFIX}1", "check"), ("game-1", "being played")])
+def test_a_game_of_the_doctor_without_an_end_isnt_told_as_played(tmp_path, capsys, game_id, told):
+    import procsnake
+
+    url, game = f"sqlite:///{tmp_path}/games.db", play(seed=1)
+    game.requests[0][0]["game"] = {**game.requests[0][0]["game"], "id": game_id}
+    store = GameStore(url)
+    tell(store, "s", next(game.events(0)))
+    store.close()
+    assert procsnake.main(["games", "list", "--database", url]) == 0
+    assert f"  {told}  " in capsys.readouterr().out
 
 
 def test_a_secret_from_a_file_shows_in_no_list_of_processes(tmp_path):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+from envs.common.columns import in_columns
 from envs.common.command_line import (
     Commands,
     add_json,
@@ -90,16 +90,11 @@ def _compare_runs(options: argparse.Namespace) -> int:
         return 0
     heads, rows = rows_of(found)
     print(f"{heading(found)}\n")
-    print("\n".join(_aligned([heads, *rows])))
+    print(in_columns(rows, heads))
     if told := apart(found.groups):
         print(f"\n{told}")
     print(f"\n{textwrap.fill(EXPLAINED, 110)}\nwritten: {', '.join(map(str, written))}")
     return 0
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _compare_contenders(options: argparse.Namespace) -> int:
@@ -119,6 +114,6 @@ def _compare_contenders(options: argparse.Namespace) -> int:
         return 0
     for row in rows:
         print(f"\n{row[0]}")
-        print("\n".join(f"  {head:<40} {cell}" for head, cell in zip(heads[1:], row[1:], strict=True)))
+        print(in_columns(zip(heads[1:], row[1:], strict=True), indent="  "))
     print(f"\nwritten: {out}/comparison.html, comparison.png, comparison.json")
     return 0

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from envs.common.columns import in_columns
 from envs.common.command_line import (
     Commands,
     add_json,
@@ -120,7 +121,7 @@ def _run(protocol: Protocol, options: argparse.Namespace, cores: int, begin: Beg
     heads, rows = rows_of(found)
     for row in rows:
         print(f"\n{row[0]}")
-        print("\n".join(f"  {head:<22} {cell}" for head, cell in zip(heads[1:], row[1:], strict=True)))
+        print(in_columns(zip(heads[1:], row[1:], strict=True), indent="  "))
     for one in [*found["aggregates"], *([found["against"]] if "against" in found else [])]:
         print(f"\n{one['name']}: {one['value']:.3f} ({one['interval'][0]:.3f} to {one['interval'][1]:.3f})", end="")
     print(f"\n\nwritten: {options.out}/{PAGE}, {RESULT}")

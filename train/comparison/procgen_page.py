@@ -57,8 +57,9 @@ def rows_of(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 def _what(protocol: Mapping[str, Any]) -> str:
     budget = f"{protocol['minutes']:g} minutes" if protocol["minutes"] else f"{protocol['steps']:,} decisions"
+    games = len(protocol["games"])
     return (
-        f"{len(protocol['games'])} games, {protocol['distribution_mode']}, trained on levels {protocol['levels']}: {budget} "
+        f"{games} game{'s' * (games != 1)}, {protocol['distribution_mode']}, trained on levels {protocol['levels']}: {budget} "
         f"each, {protocol['seeds']} seed(s), {protocol['experiment']} {' '.join(protocol['overrides'])}"
     )
 

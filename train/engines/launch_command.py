@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from envs.common.columns import in_columns
 from envs.common.command_line import Parser, add_json, kept_at, make_place_for, positive, print_json, shell_command
 from envs.common.errors import ConfigError
 from envs.common.whole_files import write_whole
@@ -160,7 +161,7 @@ def _explain(options: argparse.Namespace, experiment: Any) -> None:
         print_json({**figures(experiment), "warnings": warnings(experiment)})
         return
     rows = [*explanation(experiment), *(("warning", text) for text in warnings(experiment))]
-    print("\n".join(f"{name:<12}{text}" for name, text in rows))
+    print(in_columns(rows))
 
 
 def _own_modules(experiment: Any) -> list[str]:

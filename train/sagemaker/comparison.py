@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 from train.cluster.scale import Local, machines, scale_overrides
 from train.cluster.sizes import require_processes, sized
@@ -96,11 +97,16 @@ def _candidate(experiment: Experiment, text: str, prices: Mapping[str, float], m
     return Candidate(instances=text, dollars_per_hour=hourly, decisions_per_second=speed, basis=basis)
 
 
-def table(candidates: Sequence[Candidate]) -> Iterator[str]:
-    """Yield a line on each candidate, below one that names the columns."""
-    width = max(9, *(len(one.instances) for one in candidates))
-    yield f"{'instances':<{width}}  $ per hour  decisions per s  millions per $  based on"
-    for one in candidates:
-        speed = "?" if one.decisions_per_second is None else f"{one.decisions_per_second:,.0f}"
-        millions = "?" if one.decisions_per_dollar is None else f"{one.decisions_per_dollar / 1e6:,.1f}"
-        yield f"{one.instances:<{width}}  {one.dollars_per_hour:>10,.3f}  {speed:>15}  {millions:>14}  {one.basis}"
+def table(candidates: Sequence[Candidate]) -> str:
+    """Return a line on each candidate, below one that names the columns."""
+    rows = [
+        (
+            one.instances,
+            f"{one.dollars_per_hour:,.3f}",
+            "?" if one.decisions_per_second is None else f"{one.decisions_per_second:,.0f}",
+            "?" if one.decisions_per_dollar is None else f"{one.decisions_per_dollar / 1e6:,.1f}",
+            one.basis,
+        )
+        for one in candidates
+    ]
+    return in_columns(rows, ("instances", "$ per hour", "decisions per s", "millions per $", "based on"))

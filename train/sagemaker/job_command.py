@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import Any
 
+from envs.common.columns import in_columns
 from envs.common.command_line import INTERRUPTED, Commands, add_json, non_negative, print_json, shell_command
 from envs.common.errors import ConfigError
 
@@ -18,7 +19,6 @@ examples:
   procsnake job resume NAME --set scale.workers=8    # the same with another number of env runners
   procsnake job download NAME                   # bring its run home as it is now
 """
-_STATUS_ORDER = "{name:<48} {status:<12} {created:%Y-%m-%d %H:%M}"
 _FAILED = 1
 
 
@@ -60,7 +60,8 @@ def run_job(options: argparse.Namespace) -> int:
         if options.json:
             print_json(rows)
             return 0
-        print("\n".join(_STATUS_ORDER.format(**row) for row in rows) or f"no jobs of procsnake in {account.region}")
+        told = [(row["name"], row["status"], f"{row['created']:%Y-%m-%d %H:%M}") for row in rows]
+        print(in_columns(told, ("job", "status", "began")) if told else f"no jobs of procsnake in {account.region}")
         return 0
     if not options.name:
         raise ConfigError(

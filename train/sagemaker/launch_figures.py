@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from envs.common.columns import in_columns
 from envs.common.command_line import print_json
 from envs.common.errors import ConfigError
 
@@ -25,7 +26,7 @@ def explain(options: argparse.Namespace, experiment: Any, prices: dict[str, floa
     quotas = ", ".join(f"{count} × {name!r}" for name, count in needed)
     rows = [*explanation(experiment), *found.lines(), ("quotas", f"{quotas} (Service Quotas → Amazon SageMaker)")]
     rows += [("warning", text) for text in warnings(experiment)]
-    print("\n".join(f"{name:<12}{text}" for name, text in rows))
+    print(in_columns(rows))
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -41,7 +42,7 @@ def compare(options: argparse.Namespace) -> int:
     if options.json:
         print_json([one.figures() for one in found])
     else:
-        print("\n".join(table(found)))
+        print(table(found))
     return 0
 
 

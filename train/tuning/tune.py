@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 from envs.common.whole_files import write_whole
 from train.config import Experiment, Tune
@@ -251,12 +252,13 @@ def _write_down(folder: Path, base: Experiment, trials: list[Trial], metric: str
 
 def table(result: TuneResult, metric: str) -> str:
     """Return the trials as lines of text, the best first."""
-    width = max(len(metric), 9)
-    lines = [f"{metric:>{width}}  {'of budget':>9}  values, run"]
-    for trial in result.trials:
-        what = f"{trial.score:>{width}.4g}  {trial.percent_done:>8}%" if not trial.error else f"{'failed':>{width}}  {'':>9}"
-        lines.append(f"{what}  {_listed(trial.values)}  {trial.error or trial.run.name}")
-    return "\n".join(lines)
+    rows = [
+        ("failed", "", _listed(trial.values), trial.error)
+        if trial.error
+        else (f"{trial.score:.4g}", f"{trial.percent_done}%", _listed(trial.values), trial.run.name)
+        for trial in result.trials
+    ]
+    return in_columns(rows, (metric, "of budget", "values", "run"))
 
 
 def _listed(values: Mapping[str, Any]) -> str:

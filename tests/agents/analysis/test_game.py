@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
@@ -153,7 +154,7 @@ def test_the_report_names_the_turn_the_moves_and_the_cause(analyses):
     assert report.count("← lost here") == 1
     assert f"cause: {proof.victim} died on turn " in report
     all_turns = in_words(one, all_turns=True)
-    assert all(f"\n{turn.turn:>5}  " in all_turns for turn in one.turns)
+    assert all(re.search(rf"(?m)^ *{turn.turn}  ", all_turns) for turn in one.turns)
 
 
 def test_json_has_every_turn_and_says_what_the_report_says(analyses):

@@ -86,7 +86,7 @@ def test_what_cannot_be_is_refused_in_a_line_and_nothing_is_written(words, told,
 def test_explain_tells_what_follows_and_writes_nothing(capsys):
     code, out, _ = run(capsys, *SLURM[:-1], "8cpu-1gpu+2*36cpu", "--explain")
     assert code == 0
-    assert "env runners 72 = 36 CPUs × 2 playing instances" in out
+    assert "env runners  72 = 36 CPUs × 2 playing instances" in out
     code, out, _ = run(capsys, *SLURM, "--explain", "--json")
     assert (json.loads(out)["num_env_runners"], list(Path().iterdir())) == (31, [])
 

@@ -185,9 +185,9 @@ def test_a_job_is_resumed_listed_and_downloaded(aws, capsys, tmp_path):
     }
     assert len(tokens) == 3
     listed = run(capsys, "job", "list", "--region", REGION)[1]
-    assert {line.split()[0] for line in listed.splitlines()} == {name, f"{name}-r2", f"{name}-r3"}
+    assert {line.split()[0] for line in listed.splitlines()[1:]} == {name, f"{name}-r2", f"{name}-r3"}
     in_json = json.loads(run(capsys, "job", "list", "--region", REGION, "--json")[1])
-    assert [row["name"] for row in in_json] == [line.split()[0] for line in listed.splitlines()]
+    assert [row["name"] for row in in_json] == [line.split()[0] for line in listed.splitlines()[1:]]
     assert run(capsys, "job", "stop", name, "--region", REGION, "--json")[0] == 2
     code, out, _ = run(capsys, "job", "download", name, *runs)
     assert (code, out) == (0, f"run: {tmp_path / 'runs' / RUN}\n")
