@@ -368,6 +368,8 @@ def _export_or_list(archive: GameArchive, options: argparse.Namespace) -> int:
 
 def _listed(game: Mapping[str, Any]) -> tuple[str, ...]:
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(game["started"]))
-    played = "being played" if game["ended"] is None else game["result"] or "over"
-    how = "check" if game["is_check"] else played  # which the doctor doesn't always end
+    how = "being played" if game["ended"] is None else game["result"] or "over"
+    if game["is_check"]:
+        # The doctor asks for single moves, too, and such games have no end.
+        how = "check"
     return began, game["snake"], how, str(game["turns"]), game["cause"] or "", game["id"]
