@@ -100,8 +100,8 @@ class PPO(BatchedAlgorithm):
     def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # as in `BatchedAlgorithm`
         super().setup(config)
         if plays_while_learning(self.config):
-            threads = partial(torch.set_num_threads, threads_to_learn(self.config) or 1)
-            self._player = ThreadPoolExecutor(1, "player", initializer=threads)
+            prepared = partial(_prepare_player, threads_to_learn(self.config) or 1, on_gpu=self.config.plays_on_gpu)
+            self._player = ThreadPoolExecutor(1, "player", initializer=prepared)
 
     def training_step(self) -> None:
         steps_before = self.agent_steps()
@@ -134,11 +134,17 @@ class PPO(BatchedAlgorithm):
         if self._player is None:
             yield
             return
-        self._ahead = self._player.submit(self._play)
+        self._ahead = self._player.submit(self._play_ahead)
         try:
             yield
         finally:
             wait([self._ahead])
+
+    def _play_ahead(self) -> tuple[dict[str, Any], list[Any]]:
+        if self.config.plays_on_gpu:
+            # The weights were copied on that stream.
+            torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())
+        return self._play()
 
     def _play(self) -> tuple[dict[str, Any], list[Any]]:
         """(What all env runners have played, as the learners' `update` takes it, and the metrics.)
@@ -166,6 +172,14 @@ class PPO(BatchedAlgorithm):
         self.env_runner_group.sync_weights(
             from_worker_or_learner_group=self.learner_group, policies=[DEFAULT_MODULE_ID], inference_only=False
         )
+
+
+def _prepare_player(num_threads: int, *, on_gpu: bool) -> None:
+    """Set up the thread that plays while another one learns."""
+    torch.set_num_threads(num_threads)
+    if on_gpu:
+        # Each step's short answer would wait in line behind a whole minibatch.
+        torch.cuda.set_stream(torch.cuda.Stream(priority=-1))
 
 
 class PPOLearner(SparingLearner):

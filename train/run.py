@@ -23,6 +23,7 @@ from train.cluster.live import fit
 from train.cluster.sizes import sized
 from train.config import Experiment
 from train.rllib.env_runner_failures import EnvRunnerError, clear_errors
+from train.rllib.gpus import require_gpus
 from train.rllib.ray_runtime import is_lost_process, num_processes, running_ray
 from train.runs.evaluation import Evaluator
 from train.runs.folder import ASKED, Checkpoint, RunError, RunFolder, require_place, resume_command
@@ -161,6 +162,8 @@ def _placed(experiment: Experiment, cluster: str | None, wait_minutes: float, pr
             f"num_env_runners is {experiment.num_env_runners}, and this machine has {cores} core(s) for them: they take turns,"
             " and each needs memory of its own"
         )
+    if not cluster:
+        require_gpus(experiment)
     progress.status("starting Ray and building the network" if experiment.uses_ray else "building the network")
     with running_ray(num_processes(experiment), cluster) if experiment.uses_ray or plays_there else nullcontext():
         if cluster and experiment.uses_ray:

@@ -57,11 +57,16 @@ class BatchedConfig(AlgorithmConfig):
         )
         config.training(grad_clip=settings.max_grad_norm or None, grad_clip_by="global_norm")
         network = experiment.policy_network
-        bf16 = has_fast_bfloat16() if settings.bf16 is None else settings.bf16
+        bf16 = has_fast_bfloat16(gpu=config.plays_on_gpu) if settings.bf16 is None else settings.bf16
         model_config = {"name": network.name, "options": dict(network.options), "bf16": bf16, "imports": experiment.modules}
         config.rl_module(rl_module_spec=RLModuleSpec(module_class=module_class, model_config=model_config))
         config.debugging(seed=experiment.seed, log_level="ERROR")
         return config
+
+    @property
+    def plays_on_gpu(self) -> bool:
+        """Whether one process plays and learns, and has a GPU for both."""
+        return self.num_gpus_per_learner > 0 and not self.num_learners and not self.num_env_runners
 
     def runner_and_module(self) -> tuple[type[BatchEnvRunner], type[NetworkModule]]:
         """Return the class that plays and the class that holds the network."""

@@ -21,8 +21,10 @@ ATOMS, NEXT_ATOMS, TARGET_ATOMS = "atoms", "next_atoms", "target_atoms"
 """Keys of what `QModule` returns in training: the atoms of the observations, of the next ones, and of these by the target."""
 
 
-def has_fast_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 in hardware."""
+def has_fast_bfloat16(*, gpu: bool = False) -> bool:
+    """Whether this CPU, or this GPU, multiplies bfloat16 in hardware."""
+    if gpu:
+        return torch.cuda.is_bf16_supported(including_emulation=False)
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 

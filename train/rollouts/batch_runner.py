@@ -16,6 +16,7 @@ from ray.rllib.core import DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+from ray.rllib.utils.framework import get_device
 from ray.rllib.utils.metrics import (
     NUM_AGENT_STEPS_SAMPLED,
     NUM_AGENT_STEPS_SAMPLED_LIFETIME,
@@ -95,6 +96,9 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         if self.env is not None:
             self.env.close()
         keep_freed_memory()
+        if not self.worker_index and self.config.plays_on_gpu:
+            # RLlib would have it play on the CPU.
+            self._device = get_device(self.config, self.config.num_gpus_per_learner)
         self.env = make_world(self.config.env_config)
         self.num_envs = self.env.num_envs
         self._needs_initial_reset = True
@@ -239,7 +243,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self._buffer, self._last_buffer = self._last_buffer, self._buffer
         if len(self._buffer.get("rows", ())) != size:
             self._buffer = {
-                Columns.OBS: np.empty((size, *space.shape), space.dtype),
+                Columns.OBS: self._empty((size, *space.shape), space.dtype),
                 Columns.ACTIONS: np.empty(size, np.int64),
                 "steps": np.empty(size, np.int64),
                 "rows": np.empty(size, np.int64),
@@ -249,6 +253,12 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             if self.env.action_mask is not None:
                 self._buffer[ACTION_MASK] = np.empty((size, int(self.env.single_action_space.n)), np.bool_)
         return self._buffer
+
+    def _empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """An array whose way to the device is short: a GPU takes pinned memory over by itself, in an eighth of the time."""
+        if self._device.type != "cuda":
+            return np.empty(shape, dtype)
+        return torch.empty(shape, dtype=torch.from_numpy(np.empty(0, dtype)).dtype, pin_memory=True).numpy()
 
     def _own_columns(self, size: int) -> dict[str, np.ndarray]:
         """What this kind of runner notes besides: here what policy gradients ask for."""

@@ -1,0 +1,22 @@
+"""Refuses a run on this machine that asks for more GPUs than torch finds."""
+
+from __future__ import annotations
+
+from envs.common.errors import ConfigError
+from train.config import Experiment
+
+
+def require_gpus(experiment: Experiment) -> None:
+    """Raise `ConfigError` if this machine lacks GPUs for those who learn. (RLlib fails with an assertion of its own.)"""
+    needed = experiment.num_gpus_per_learner * max(1, experiment.num_learners)
+    if not needed:
+        return
+    import torch
+
+    found = torch.cuda.device_count()
+    if needed > found:
+        without = "" if torch.version.cuda else f", because torch {torch.__version__} is built without CUDA"
+        raise ConfigError(
+            f"{needed} GPU(s) are to learn (num_gpus_per_learner), but torch finds {found} on this machine{without};"
+            " on the CPU: --set num_gpus_per_learner=0"
+        )
