@@ -53,6 +53,8 @@ from train.schedule import value_at
 
 FRACTION_DONE = "fraction_done"
 """Key of the learner's `timesteps`: the part of the budget that is used up, 0..1."""
+IMPORTANCE = "importance"
+"""Name of the column with how much likelier an action was by the weights of now than by those that played it, float32 [B]."""
 
 
 class PPOConfig(BatchedConfig):
@@ -182,6 +184,10 @@ def _prepare_player(num_threads: int, *, on_gpu: bool) -> None:
         torch.cuda.set_stream(torch.cuda.Stream(priority=-1))
 
 
+_OF_THE_POLICY = (Columns.ACTION_LOGP, Columns.VF_PREDS, Columns.ACTION_DIST_INPUTS)
+"""Columns of a rollout that depend on the policy that the ratios are taken to."""
+
+
 class PPOLearner(SparingLearner):
     """Learns from fragments, in several epochs of minibatches, with the clipped objective."""
 
@@ -242,6 +248,9 @@ class PPOLearner(SparingLearner):
         There are always `num_minibatches` of them, so learners with unequal shares of the experience stay in step.
         """
         whole, settings = self._make_batch_if_necessary(training_data=training_data), self.config.settings
+        if plays_while_learning(self.config):
+            for name, batch in whole.policy_batches.items():
+                self._stay_near_the_newest_policy(name, batch)
         for epoch in range(num_epochs):
             parts = {name: self._shuffled_parts(batch) for name, batch in whole.policy_batches.items()}
             for k in work.told(f"epoch {epoch + 1} of {num_epochs}, minibatch", settings.num_minibatches):
@@ -255,6 +264,29 @@ class PPOLearner(SparingLearner):
                 )
             if settings.target_kl is not None and self._mean_over_learners(self._approx_kl) > settings.target_kl:
                 return
+
+    @torch.no_grad()
+    def _stay_near_the_newest_policy(self, module_id: str, batch: SampleBatch) -> None:
+        """Put this update's first policy in the place of the one that played, which is one update older.
+
+        This is the decoupled objective (Hilton et al. 2021, arXiv 2110.00641). With ratios to the policy that played, each
+        update would undo the one before, and two policies would be learned by turns.
+        """
+        module, played = self.module[module_id].unwrapped(), batch[Columns.ACTION_LOGP]
+        anew = {name: torch.empty_like(batch[name]) for name in _OF_THE_POLICY if name in batch}
+        for part in self._shuffled_parts(batch):
+            told = module.forward_train({column: batch[column].index_select(0, part) for column in batch})
+            log_probabilities = torch.log_softmax(told[Columns.ACTION_DIST_INPUTS], -1)
+            taken = batch[Columns.ACTIONS].index_select(0, part).long()[:, None]
+            answers = {
+                Columns.ACTION_LOGP: log_probabilities.gather(1, taken).squeeze(1),
+                Columns.VF_PREDS: told[Columns.VF_PREDS],
+                Columns.ACTION_DIST_INPUTS: log_probabilities,
+            }
+            for name, column in anew.items():
+                column[part] = answers[name]
+        batch.update(anew)
+        batch[IMPORTANCE] = (anew[Columns.ACTION_LOGP] - played).exp()
 
     def _shuffled_parts(self, batch: SampleBatch) -> Sequence[torch.Tensor]:
         num_minibatches = self.config.settings.num_minibatches
@@ -314,7 +346,8 @@ def ppo_loss(
     """Return the loss to minimise, and its parts for logging, without gradients and by RLlib's names.
 
     `logits` [B, A] and `values` [B] are the network's current answers. `batch` holds what was done, expected and masked in the
-    rollout, and for the KL penalty also the rollout's log-probabilities [B, A].
+    rollout, and for the KL penalty also the rollout's log-probabilities [B, A]. With the column `IMPORTANCE`, what was expected
+    and the log-probabilities are those of a newer policy than the one that played (the decoupled objective).
     """
     log_probabilities = torch.log_softmax(mask_logits(logits, batch.get(ACTION_MASK)), -1)
     taken = log_probabilities.gather(1, batch[Columns.ACTIONS].long()[:, None]).squeeze(1)
@@ -325,6 +358,8 @@ def ppo_loss(
     # Of several stretches of a memory, one may be a minibatch of a single decision.
     if settings.norm_adv and len(advantages) > 1:
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    if IMPORTANCE in batch:
+        advantages = advantages * batch[IMPORTANCE]
     clipped_ratio = ratio.clamp(1 - settings.clip_coef, 1 + settings.clip_coef)
     policy_loss = torch.max(-advantages * ratio, -advantages * clipped_ratio).mean()
 

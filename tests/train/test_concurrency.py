@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import train.ppo
 from envs.common.errors import ConfigError
 from tests.train.experiments import best_return, toy
 from train.algorithm_settings import APPOSettings
@@ -63,6 +64,52 @@ def test_which_weights_played_each_rollout(built, monkeypatch, concurrency):
         for k, known in enumerate(weights):
             said = values_by(algorithm.env_runner.module, known, columns["obs"])
             assert np.allclose(said, columns["vf_preds"], atol=1e-6) == (k == number)
+
+
+def logits_by(module, weights, observations):
+    """What the network with these weights thinks of the actions: their log-probabilities float32 (n, A)."""
+    before = module.get_state()
+    module.set_state(weights)
+    with torch.inference_mode():
+        logits = module.rollout(torch.from_numpy(observations))[0]
+    module.set_state(before)
+    return torch.log_softmax(logits, -1)
+
+
+def test_each_update_stays_near_the_policy_it_begins_with(built, monkeypatch):
+    """Not near the one that played, which the update before has left; how likely each action was to that one is a weight."""
+    algorithm = built(toy("identity", concurrency=True, kl_coef=0.2, bf16=False))
+    seen, whole_loss = [], train.ppo.ppo_loss
+
+    def noting(logits, values, batch, *others, **coefs):
+        loss, parts = whole_loss(logits, values, batch, *others, **coefs)
+        seen.append(({name: column.numpy().copy() for name, column in batch.items()}, float(parts["approx_kl"])))
+        return loss, parts
+
+    monkeypatch.setattr(train.ppo, "ppo_loss", noting)
+    weights = [algorithm.policy_weights()]
+    for k in range(4):
+        seen.clear()
+        algorithm.train()
+        batch, moved = seen[0]
+        now, played = (logits_by(algorithm.env_runner.module, weights[n], batch["obs"]).numpy() for n in (k, max(0, k - 1)))
+        rows = np.arange(len(now)), batch["actions"]
+        assert abs(moved) < 1e-6
+        np.testing.assert_allclose(batch["action_dist_inputs"], now, atol=1e-5)
+        np.testing.assert_allclose(batch["action_logp"], now[rows], atol=1e-5)
+        np.testing.assert_allclose(batch["importance"], np.exp(now - played)[rows], rtol=1e-4)
+        np.testing.assert_allclose(
+            batch["vf_preds"], values_by(algorithm.env_runner.module, weights[k], batch["obs"]), atol=1e-5
+        )
+        weights.append(algorithm.policy_weights())
+    assert not np.allclose(seen[0][0]["importance"], 1, atol=1e-3)
+
+
+def test_a_memory_stays_near_its_newest_policy_too(built):
+    """Whole stretches are replayed for it, of whatever lengths the rows' episodes have."""
+    algorithm = built(toy("corridor", concurrency=True, lstm_units=8))
+    for _ in range(3):
+        assert np.isfinite(algorithm.train()["learners"]["default_policy"]["policy_loss"])
 
 
 def test_learns_while_it_plays(one_ray):

@@ -31,6 +31,8 @@ def loss_by_hand(logits, values, batch, c, ent_coef, kl_coef):
         p = {k: math.exp(logits[i][k]) / z for k in allowed}
         ratio = p[int(batch["actions"][i])] / math.exp(batch["action_logp"][i])
         surrogate = min(ratio * advantages[i], min(max(ratio, 1 - c.clip_coef), 1 + c.clip_coef) * advantages[i])
+        # The decoupled objective: arXiv 2110.00641.
+        surrogate *= batch["importance"][i] if "importance" in batch else 1
         error = (values[i] - batch["value_targets"][i]) ** 2
         if c.clip_vloss:
             step = min(max(values[i] - batch["vf_preds"][i], -c.clip_coef), c.clip_coef)
@@ -45,7 +47,8 @@ def loss_by_hand(logits, values, batch, c, ent_coef, kl_coef):
 @pytest.mark.parametrize(
     ("norm_adv", "clip_vloss", "kl_coef"), [(False, False, 0), (True, False, 0), (False, True, 0.3), (True, True, 1.7)]
 )
-def test_the_loss_equals_the_papers_formula(norm_adv, clip_vloss, kl_coef):
+@pytest.mark.parametrize("decoupled", [False, True])
+def test_the_loss_equals_the_papers_formula(norm_adv, clip_vloss, kl_coef, decoupled):
     rng = np.random.default_rng(1)
     n, actions = 64, 4
     mask = rng.random((n, actions)) < 0.6
@@ -57,6 +60,8 @@ def test_the_loss_equals_the_papers_formula(norm_adv, clip_vloss, kl_coef):
         "actions": taken, "action_mask": mask, "action_logp": old[np.arange(n), taken], "advantages": rng.normal(size=n),
         "value_targets": rng.normal(size=n), "vf_preds": rng.normal(size=n), "action_dist_inputs": old,
     }  # fmt: skip
+    if decoupled:
+        batch["importance"] = rng.uniform(0.5, 2, n)
     logits, values = rng.normal(size=(n, actions)), rng.normal(size=n)
     settings = PPOSettings(clip_coef=0.2, vf_coef=0.7, kl_coef=kl_coef, norm_adv=norm_adv, clip_vloss=clip_vloss)
     tensors = {name: torch.from_numpy(column) for name, column in batch.items()}
