@@ -113,9 +113,9 @@ class PPOSettings(AlgorithmSettings):
     num_threads: int | None = None
     """Threads of torch where it learns; None: measured now and then (runs then differ in the last digits of sums)."""
     concurrency: bool = False
-    """Play the next rollout while learning from the last one, so that each is played with weights one update older (Huang et al.
-    2023, arXiv 2310.00036) and clipped around the newest (Hilton et al. 2021, arXiv 2110.00641). Where env runners or learners
-    have processes of their own, it has no effect. With `num_threads` None, playing and learning have half of the cores each."""
+    """Play the next rollout while learning from the last one: each is played with weights one update older (Huang et al. 2023,
+    arXiv 2310.00036) and clipped around the newest (Hilton et al. 2021, arXiv 2110.00641). Where env runners or learners have
+    processes of their own, it has no effect. With `num_threads` None, playing and learning have half of the cores each."""
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:

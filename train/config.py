@@ -185,7 +185,7 @@ class Experiment:
     num_learners: int = 0
     """The number of processes that learn. With 0, the main process learns. If there are several, they share each batch."""
     num_gpus_per_learner: int = 0
-    """The number of GPUs of each process that learns, and plays if there are no others for that. With 0, it learns on the CPU."""
+    """The number of GPUs of each process that learns, and plays where no others do. With 0, it learns on the CPU."""
     scale: Scale = field(default_factory=Local)
     """The machines for `procsnake launch` and `procsnake train --cluster`. A run on this machine alone ignores it."""
     checkpoints: Checkpoints = field(default_factory=Checkpoints)

@@ -272,21 +272,21 @@ class PPOLearner(SparingLearner):
         This is the decoupled objective (Hilton et al. 2021, arXiv 2110.00641). With ratios to the policy that played, each
         update would undo the one before, and two policies would be learned by turns.
         """
-        module, played = self.module[module_id].unwrapped(), batch[Columns.ACTION_LOGP]
-        anew = {name: torch.empty_like(batch[name]) for name in _OF_THE_POLICY if name in batch}
+        module, columns = self.module[module_id].unwrapped(), {name: torch.as_tensor(batch[name]) for name in batch}
+        anew = {name: torch.empty_like(columns[name]) for name in _OF_THE_POLICY if name in columns}
         for part in self._shuffled_parts(batch):
-            told = module.forward_train({column: batch[column].index_select(0, part) for column in batch})
+            seen = {name: column.index_select(0, part) for name, column in columns.items()}
+            told = module.forward_train(seen)
             log_probabilities = torch.log_softmax(told[Columns.ACTION_DIST_INPUTS], -1)
-            taken = batch[Columns.ACTIONS].index_select(0, part).long()[:, None]
             answers = {
-                Columns.ACTION_LOGP: log_probabilities.gather(1, taken).squeeze(1),
+                Columns.ACTION_LOGP: log_probabilities.gather(1, seen[Columns.ACTIONS].long()[:, None]).squeeze(1),
                 Columns.VF_PREDS: told[Columns.VF_PREDS],
                 Columns.ACTION_DIST_INPUTS: log_probabilities,
             }
             for name, column in anew.items():
                 column[part] = answers[name]
         batch.update(anew)
-        batch[IMPORTANCE] = (anew[Columns.ACTION_LOGP] - played).exp()
+        batch[IMPORTANCE] = (anew[Columns.ACTION_LOGP] - columns[Columns.ACTION_LOGP]).exp()
 
     def _shuffled_parts(self, batch: SampleBatch) -> Sequence[torch.Tensor]:
         num_minibatches = self.config.settings.num_minibatches
