@@ -105,11 +105,21 @@ def test_each_update_stays_near_the_policy_it_begins_with(built, monkeypatch):
     assert not np.allclose(seen[0][0]["importance"], 1, atol=1e-3)
 
 
-def test_a_memory_stays_near_its_newest_policy_too(built):
-    """Whole stretches are replayed for it, of whatever lengths the rows' episodes have."""
-    algorithm = built(toy("corridor", concurrency=True, lstm_units=8))
+def test_a_memory_stays_near_its_newest_policy_too(built, monkeypatch):
+    """Whole stretches are replayed for it, so that at an update's first minibatch nothing has moved yet, and later it has."""
+    algorithm = built(toy("corridor", concurrency=True, lstm_units=8, bf16=False))
+    moved, whole_loss = [], train.ppo.ppo_loss
+
+    def noting(*arguments, **coefs):
+        loss, parts = whole_loss(*arguments, **coefs)
+        moved.append(float(parts["approx_kl"]))
+        return loss, parts
+
+    monkeypatch.setattr(train.ppo, "ppo_loss", noting)
     for _ in range(3):
-        assert np.isfinite(algorithm.train()["learners"]["default_policy"]["policy_loss"])
+        moved.clear()
+        algorithm.train()
+        assert abs(moved[0]) < 1e-6 < moved[-1]
 
 
 def test_learns_while_it_plays(one_ray):

@@ -17,6 +17,6 @@ def require_gpus(experiment: Experiment) -> None:
     if needed > found:
         without = "" if torch.version.cuda else f", because torch {torch.__version__} is built without CUDA"
         raise ConfigError(
-            f"{needed} GPU(s) are to learn (num_gpus_per_learner), but torch finds {found} on this machine{without};"
+            f"num_gpus_per_learner takes {needed} GPU(s) in all, but torch finds {found} on this machine{without};"
             " on the CPU: --set num_gpus_per_learner=0"
         )
