@@ -185,8 +185,10 @@ def _read_snake(snake: Mapping[str, Any], name: str, width: int, height: int) ->
 def _read_body(snake: Mapping[str, Any], name: str, most: int) -> list[dict[str, int]]:
     """The body's points, `most` at most: a longer one is that of a maze, where all entries behind the neck lie on one cell."""
     entries = snake.get("body")
-    if isinstance(entries, list) and len(entries) > most and entries.count(entries[-1]) >= len(entries) - most:
-        snake = {"body": entries[:most]}
+    if isinstance(entries, list) and len(entries) > most:
+        points = _points(snake, name, "body", len(entries))
+        if points[most - 1 :].count(points[-1]) > len(points) - most:
+            return points[:most]
     return _points(snake, name, "body", most)
 
 

@@ -113,6 +113,9 @@ def test_you_are_taken_from_you_alone():
     assert turn.state.body(0, 1)[0] == (3, 3)
 
 
+HEAD, CELL = {"x": 3, "y": 3}, {"x": 0, "y": 0}
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -123,6 +126,9 @@ def test_you_are_taken_from_you_alone():
         (lambda r: r["you"].update(health="100"), "you.health is '100'"),
         (lambda r: r["you"].update(body=[{"x": 1.5, "y": 1}]), r"you.body\[0\].x is 1.5"),
         (lambda r: r["you"].update(body=[{"x": 0, "y": 0}, {"x": 0, "y": 1}] * 100), "you.body is no list of at most 52"),
+        (lambda r: r["you"].update(body=[HEAD, *[CELL] * 60, {"x": "<b>", "y": 0}, CELL]), r"you.body\[61\].x is '<b>'"),
+        (lambda r: r["you"].update(body=[HEAD, *[CELL] * 60, {"x": 0, "y": False}]), r"you.body\[61\].y is False"),
+        (lambda r: r["you"].update(body=[HEAD, *[CELL] * 60, HEAD, CELL]), "you.body is no list of at most 52"),
         (lambda r: r["you"].update(body=[]), "you is dead"),
         (lambda r: r["board"].update(food=[{"x": 1}]), r"board.food\[0\].y is None"),
         (lambda r: r["board"].update(snakes=r["board"]["snakes"] * 40), "at most 16"),
