@@ -335,7 +335,7 @@ def _store(options: argparse.Namespace) -> Any:
 
 
 def run_games(options: argparse.Namespace) -> int:
-    """Run `procsnake games`. Returns the exit code."""
+    """Run `procsnake games`. Returns the exit code: 1 if games had to be left out of an export."""
     from serve.archive.reader import GameArchive, GamesUnavailableError
 
     with closing(GameArchive(options.database)) as archive:
@@ -348,12 +348,7 @@ def run_games(options: argparse.Namespace) -> int:
 
 def _export_or_list(archive: GameArchive, options: argparse.Namespace) -> int:
     if options.action == "export":
-        count = sum(1 for _ in archive.export(options.directory, snake=options.snake))
-        if options.json:
-            print_json({"games": count, "directory": options.directory})
-        else:
-            print(f"{count} game{'s' * (count != 1)} exported to {options.directory}")
-        return 0
+        return _export(archive, options)
     if options.json:
         print_json([game for game in archive.every_game() if options.snake in (None, game["snake"])])
         return 0
@@ -364,6 +359,22 @@ def _export_or_list(archive: GameArchive, options: argparse.Namespace) -> int:
         whose = "" if options.snake is None else f" of the snake {options.snake!r}"
         print(printable(f"{without_password(options.database)} has no games{whose}"), file=sys.stderr)
     return 0
+
+
+def _export(archive: GameArchive, options: argparse.Namespace) -> int:
+    left_out: list[str] = []
+
+    def leave_out(told: str) -> None:
+        left_out.append(told)
+        print(told, file=sys.stderr, flush=True)
+
+    count = sum(1 for _ in archive.export(options.directory, snake=options.snake, leave_out=leave_out))
+    if options.json:
+        print_json({"games": count, "directory": options.directory, "left_out": left_out})
+    else:
+        told = f"{count} game{'s' * (count != 1)} exported to {options.directory}"
+        print(told + (f", {len(left_out)} left out" if left_out else ""))
+    return 1 if left_out else 0
 
 
 def _listed(game: Mapping[str, Any]) -> tuple[str, ...]:

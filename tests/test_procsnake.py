@@ -262,4 +262,4 @@ def test_kept_games_in_json(capsys, tmp_path):
     (game,) = json.loads(out)
     assert (code, game["id"], game["snake"]) == (0, played.game_id, "s")
     code, out, _ = run(capsys, "games", "export", str(tmp_path / "games"), "--database", database, "--json")
-    assert (code, json.loads(out)) == (0, {"games": 1, "directory": str(tmp_path / "games")})
+    assert (code, json.loads(out)) == (0, {"games": 1, "directory": str(tmp_path / "games"), "left_out": []})

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 import json
+import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from operator import itemgetter
@@ -15,18 +16,22 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from envs.battlesnake.recording import EXTRAS, Recording
+from envs.battlesnake.recording import EXTRAS, Recording, RecordingError
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ConfigError, ProcsnakeError
 from envs.common.migrations import NewerDatabaseError
+from envs.common.printable import printable
 from serve.archive.outcome import DRAW, LOST, WON, percentiles
 from serve.archive.rows import unpack
 from serve.archive.story import Row, boards_of_others, bodies_of, dead_on, deaths, in_order, with_bodies
 from serve.archive.tables import GAMES, TURNS, Database, summary
 from serve.doctor import CHECK_PREFIX
 
+log = logging.getLogger(__name__)
+
 _RECENT_TURNS, _PAGE = 10_000, 100
 _PASSES = re.compile(r"locked|full|No space left")
+_PLACE = (GAMES.c.seen, GAMES.c.number)
 _PAGE_POINTS = 1 << 18
 """With how many points on its boards a page of turns ends. A stranger's turn may bring 198 000 hazards, which are little as
 long as they are packed."""
@@ -80,18 +85,21 @@ class GameArchive:
         the last), `result` ("won", "lost", "draw", None), `cause` (of our death, as far as the rules tell), `timeouts`
         (answers that the engine didn't play), `errors` (answers by the watchdog), and `p50`, `p95`, `p99` (milliseconds).
         """
-        query = sa.select(GAMES).order_by(GAMES.c.seen.desc(), GAMES.c.number.desc()).limit(limit).offset(offset)
-        if live is not None:
-            query = query.where(GAMES.c.ended.is_(None) if live else GAMES.c.ended.is_not(None))
-        with self._reading() as connection:
-            return [_shown(connection, row._asdict()) for row in connection.execute(query).all()]
+        return [game for _, game in self._placed(_last_first(live).limit(limit).offset(offset))]
 
     def every_game(self, *, live: bool | None = None) -> Iterator[dict[str, Any]]:
-        """Yield all of `games`, reading page by page."""
-        offset = 0
-        while page := self.games(live=live, limit=_PAGE, offset=offset):
-            yield from page
-            offset += len(page)
+        """Yield all of `games`, reading page by page. What is seen meanwhile makes no game come twice."""
+        query = _last_first(live).limit(_PAGE)
+        page = self._placed(query)
+        while page:
+            yield from (game for _, game in page)
+            page = self._placed(query.where(sa.tuple_(*_PLACE) < sa.tuple_(*page[-1][0])))
+
+    def _placed(self, query: sa.Select[Any]) -> list[tuple[tuple[float, int], dict[str, Any]]]:
+        """The games that a query finds, each with its place in the order of `_last_first`."""
+        with self._reading() as connection:
+            rows = [row._asdict() for row in connection.execute(query)]
+            return [((row["seen"], row["number"]), _shown(connection, row)) for row in rows]
 
     def game(self, game_id: str, snake: str, you: str | None = None) -> dict[str, Any] | None:
         """Return one game in the form of `games`; None if it isn't known.
@@ -170,7 +178,10 @@ class GameArchive:
             }
 
     def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
-        """Return a game as a recording (`envs.battlesnake.recording`); None if it isn't known or has no turns."""
+        """Return a game as a recording (`envs.battlesnake.recording`); None if it isn't known or has no turns.
+
+        Raises `RecordingError` for a game that recordings can't hold: a stranger's may have any number of snakes.
+        """
         game, turns = self.game(game_id, snake, you), self.turns(game_id, snake, you=you)
         if game is None or not turns:
             return None
@@ -179,13 +190,28 @@ class GameArchive:
             requests = [_request(game, turn, turns[0], dead) for turn, dead in zip(turns, eliminated, strict=True)]
             return Recording(game["game"], requests, _ending(game, turns[-1]))
 
-    def export(self, directory: str | os.PathLike[str], *, snake: str | None = None) -> Iterator[Path]:
-        """Write every game that is over to `directory` as a recording, and yield the paths. Checks are left out."""
+    def export(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        snake: str | None = None,
+        leave_out: Callable[[str], object] = log.warning,
+    ) -> Iterator[Path]:
+        """Write every game that is over to `directory` as a recording, and yield the paths. Checks are left out.
+
+        A game that can't be read, or that recordings can't hold, doesn't hold up the others: `leave_out` is called with a
+        sentence about it.
+        """
         for game in self.every_game(live=False):
-            if snake in (None, game["snake"]) and not game["is_check"]:
+            if snake not in (None, game["snake"]) or game["is_check"]:
+                continue
+            try:
                 recording = self.recording(game["id"], game["snake"], game["you"])
-                if recording is not None:
-                    yield recording.write(Path(directory, _file_name(game)))
+            except (GamesUnavailableError, RecordingError) as error:
+                leave_out(printable(f"left out the game {game['id']} of {game['snake']}: {error}"))
+                continue
+            if recording is not None:
+                yield recording.write(Path(directory, _file_name(game)))
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -194,6 +220,11 @@ class GameArchive:
                 yield connection
         except (sa.exc.SQLAlchemyError, OSError, NewerDatabaseError) as error:
             raise GamesUnavailableError(f"the games can't be read: {str(error).splitlines()[0]}") from error
+
+
+def _last_first(live: bool | None) -> sa.Select[Any]:
+    query = sa.select(GAMES).order_by(*(column.desc() for column in _PLACE))
+    return query if live is None else query.where(GAMES.c.ended.is_(None) if live else GAMES.c.ended.is_not(None))
 
 
 def _own(bodies: Sequence[Row], snake: str, you: str | None) -> Row | None:

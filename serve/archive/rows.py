@@ -159,7 +159,7 @@ def _tidy_board(body: Mapping[str, Any], turn: Turn, *, with_you: bool = True) -
     return {
         "width": turn.state.width,
         "height": turn.state.height,
-        "food": _points(board.get("food")),
+        "food": [point for point in _points(board.get("food")) if _on_board(point, turn.state)],
         **_stacked(hazard_layers(turn.state)),
         "snakes": [_tidy_snake(body["you"] if one == you else _entry(board["snakes"], one, turn.state)) for one in turn.ids],
     }
@@ -173,7 +173,11 @@ def _entry(listed: list[dict[str, Any]], snake_id: str, state: State) -> dict[st
 
 def _lives(snake: Mapping[str, Any], state: State) -> bool:
     body = snake.get("body") or ()
-    return snake["health"] > 0 and bool(body) and all(0 <= p["x"] < state.width and 0 <= p["y"] < state.height for p in body)
+    return snake["health"] > 0 and bool(body) and all(_on_board(point, state) for point in body)
+
+
+def _on_board(point: Mapping[str, int], state: State) -> bool:
+    return 0 <= point["x"] < state.width and 0 <= point["y"] < state.height
 
 
 def _tidy_snake(snake: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from flask import Blueprint, Response, abort, jsonify, redirect, request, send_from_directory
 from werkzeug.wrappers import Response as BaseResponse
 
-from envs.battlesnake.recording import Recording
+from envs.battlesnake.recording import Recording, RecordingError
 from serve.archive.reader import GamesUnavailableError
 from serve.archive.rows import MAX_TEXT
 from serve.viewer import engine
@@ -62,7 +62,7 @@ class Games(Protocol):
         """Return the game's turns from number `since` on, with a `limit` some of the first so many."""
 
     def recording(self, game_id: str, snake: str, you: str | None = None) -> Recording | None:
-        """Return the game as a recording."""
+        """Return the game as a recording. Raises `RecordingError` if recordings can't hold it."""
 
     def statistics(self) -> dict[str, Any]:
         """Return the figures of all games."""
@@ -75,6 +75,7 @@ def viewer_blueprint(store: Games, *, access: Access | None = None) -> Blueprint
     viewer.before_request(partial(_refusal, access))
     viewer.after_request(with_headers)
     viewer.register_error_handler(GamesUnavailableError, lambda error: (jsonify(error=str(error)), 503))
+    viewer.register_error_handler(RecordingError, lambda error: (jsonify(error=f"no recording holds this game: {error}"), 404))
     _add_pages(viewer, access)
     _add_api(viewer, store, access)
     _add_engine(viewer, store)

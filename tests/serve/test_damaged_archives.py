@@ -40,13 +40,25 @@ def damaged(tmp_path):
 
 
 @pytest.mark.parametrize(("statement", "values"), DAMAGE, ids=range(len(DAMAGE)))
-def test_a_damaged_archive_is_one_line(damaged, tmp_path, capsys, statement, values):
+def test_a_damaged_archive_is_one_line_or_one_for_each_game(damaged, tmp_path, capsys, statement, values):
     url = damaged(statement, values)
     code = main(["games", "export", str(tmp_path / "out"), "--database", url])
-    told = capsys.readouterr().err
-    assert (code, told.count("\n")) == (2, 1), told
+    told = capsys.readouterr().err.splitlines()
+    if code == 1:
+        assert [line.partition(":")[0] for line in told] == [f"left out the game game-{number} of s" for number in (2, 1)]
+    else:
+        assert (code, len(told)) == (2, 1), told
     main(["games", "list", "--database", url])
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_damaged_game_does_not_keep_the_others_from_being_exported(damaged, tmp_path, capsys):
+    url = damaged("UPDATE turns SET data = ? WHERE number = (SELECT number FROM games WHERE game_id = 'game-2')", (b"no zlib",))
+    assert main(["games", "export", str(tmp_path / "out"), "--database", url]) == 1
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["game-1--s--you-0.jsonl"]
+    told = capsys.readouterr()
+    assert told.err.startswith("left out the game game-2 of s: the games can't be read, because the database is damaged")
+    assert told.out == f"1 game exported to {tmp_path / 'out'}, 1 left out\n"
 
 
 def test_stacked_hazards_are_not_written_out_by_a_strangers_word_for_the_boards_size():

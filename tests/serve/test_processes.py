@@ -265,7 +265,7 @@ def test_a_database_that_is_locked_may_be_free_later(tmp_path, monkeypatch):
 def test_games_are_listed_and_exported(tmp_path, capsys):
     import procsnake
     from serve.archive.store import GameStore
-    from tests.serve.archive.played import play, tell_all
+    from tests.serve.archive.played import crowded_by_strangers, play, tell_all
 
     database = f"sqlite:///{tmp_path}/games.db"
     assert procsnake.main(["games", "list", "--database", database]) == 2
@@ -283,6 +283,13 @@ def test_games_are_listed_and_exported(tmp_path, capsys):
     assert procsnake.main(["games", "export", str(tmp_path / "out"), "--database", database]) == 0
     assert "3 games exported" in capsys.readouterr().out
     assert len(list((tmp_path / "out").iterdir())) == 3
+    store = GameStore(database)
+    tell_all(store, "s", crowded_by_strangers(seed=9), 0)
+    store.close()
+    assert procsnake.main(["games", "export", str(tmp_path / "again"), "--database", database]) == 1
+    told = capsys.readouterr()
+    assert told.out == f"3 games exported to {tmp_path / 'again'}, 1 left out\n"
+    assert told.err.startswith("left out the game game-9 of s: ")
 
 
 def test_what_strangers_called_their_games_steers_no_terminal(tmp_path, capsys):

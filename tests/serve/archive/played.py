@@ -80,6 +80,17 @@ def uneven_game(num_snakes: int = 4) -> Played:
     raise AssertionError("of 100 games none is such a one")
 
 
+def crowded_by_strangers(seed: int, num_turns: int = 70) -> Played:
+    """A game that recordings can't hold, as only a stranger plays it: each turn shows another opponent."""
+    first = play(seed=seed).requests[0][0]
+    you, other = first["board"]["snakes"]
+    requests = [
+        {**first, "turn": turn, "board": {**first["board"], "snakes": [you, {**other, "id": f"stranger-{turn}"}]}}
+        for turn in range(num_turns)
+    ]
+    return Played([you["id"]], [requests], [[0] * num_turns], [requests[-1]])
+
+
 def tell(store: GameStore, snake: str, event: tuple[str, dict[str, Any], int | None]) -> None:
     """Hand one event to a store, as the server does."""
     kind, body, move = event

@@ -19,7 +19,7 @@ from serve.arena import create_app
 from serve.viewer import Access
 from serve.viewer.routes import TURNS_PER_ANSWER
 from tests.serve.agents import Raises
-from tests.serve.archive.played import play, tell, tell_all
+from tests.serve.archive.played import crowded_by_strangers, play, tell, tell_all
 from tests.serve.reader import Reader
 
 TOKEN = "0123456789abcdef"
@@ -184,6 +184,15 @@ def test_a_recording_can_be_taken_home(client, tmp_path):
     assert [board["turn"] for board in recording.boards()][: len(played.requests[0])] == list(range(len(played.requests[0])))
     assert recording.decisions(0)["you-0"]["probabilities"] == [0.25] * 4
     assert recording.result is not None
+
+
+def test_a_game_that_recordings_cannot_hold_is_refused_in_a_line(tmp_path):
+    store = GameStore(f"sqlite:///{tmp_path}/games.db")
+    tell_all(store, "raises", crowded_by_strangers(seed=1), 0)
+    assert store.flush()
+    answer = make_app(store).test_client().get("/api/games/game-1/raises/recording")
+    assert (answer.status_code, answer.get_json()["error"].partition(":")[0]) == (404, "no recording holds this game")
+    store.close()
 
 
 def test_statistics_are_the_stores(client, store):
