@@ -66,10 +66,11 @@ def write(target: Path, files: Mapping[str, bytes], *, description: str, merged:
     """Write `files` to `target` and return the paths that were left as the user has them.
 
     `merged`: paths whose new content holds the user's changes already. The folder appears whole or not at all. Raises
-    `ConfigError` if it holds something else than an export, if files that the user changed would be overwritten, or if it can't
-    be written.
+    `ConfigError` if it holds something else than an export, if files that the user changed would be overwritten, if it is the
+    working directory or around it, or if it can't be written.
     """
     target = Path(os.path.realpath(target))
+    _require_apart_from_work(target)
     kept, gone = _reconcile(target, files, merged)
     written = {name: content for name, content in files.items() if name not in kept}
     # A file that was kept stays the user's in the next export, too.
@@ -81,6 +82,16 @@ def write(target: Path, files: Mapping[str, bytes], *, description: str, merged:
     except OSError as error:
         raise ConfigError(f"{target} can't be written: {error.strerror or error}. Choose another place with --out") from error
     return kept
+
+
+def _require_apart_from_work(target: Path) -> None:
+    """A shell in the folder would be left in the old one, which is deleted."""
+    here = Path(os.path.realpath(os.curdir))
+    if target in (here, *here.parents):
+        raise ConfigError(
+            f"{target} is the folder in which you work, or holds it, and an export replaces the whole folder. Choose another"
+            f" one with --out, or leave it first: {shlex.join(['cd', str(target.parent)])}"
+        )
 
 
 def _reconcile(target: Path, files: Mapping[str, bytes], merged: Collection[str]) -> tuple[list[str], list[str]]:
@@ -130,6 +141,7 @@ def _replace(target: Path, files: Mapping[str, bytes], gone: list[str]) -> None:
     try:
         if target.exists():
             shutil.copytree(target, fresh, symlinks=True, dirs_exist_ok=True)
+            _require_no_way_out(fresh, target, [*gone, *files])
         for name in gone:
             (fresh / name).unlink()
             _remove_empty(fresh / name, fresh)
@@ -153,6 +165,16 @@ def _replace(target: Path, files: Mapping[str, bytes], gone: list[str]) -> None:
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _require_no_way_out(fresh: Path, target: Path, names: Collection[str]) -> None:
+    """A link to where the older export lies, or lay, is inside that one, but leads out of its copy."""
+    for name in names:
+        if not _is_inside(fresh, name):
+            raise ConfigError(
+                f"{target / name} would be written through a link into a folder that this export replaces. Nothing was changed."
+                f" Put a folder in the link's place, or a link by a relative path within {target}; or choose another --out"
+            )
 
 
 def _remove_empty(path: Path, root: Path) -> None:

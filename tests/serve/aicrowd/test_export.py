@@ -265,6 +265,32 @@ def test_nothing_is_written_through_a_linked_folder(tmp_path):
     assert list(elsewhere.iterdir()) == []
 
 
+@pytest.mark.parametrize("link", ["{target}/kept", "../../entry/kept"])
+def test_nothing_is_written_through_a_link_into_the_folder_that_is_replaced(tmp_path, link):
+    """The copy's link leads to the old folder, which is deleted in the end."""
+    target = tmp_path / "entry"
+    again(target)
+    (target / "kept").mkdir()
+    (target / "models" / "link").symlink_to(link.format(target=target))
+    before = tree(target)
+    with pytest.raises(ConfigError, match=r"models/link/a\.py would be written through a link"):
+        write(target, {"models/link/a.py": b"ours"}, description="")
+    assert tree(target) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["entry"]
+
+
+@pytest.mark.parametrize(("inside", "out"), [(".", "."), ("models", ".."), ("models", "../../entry")])
+def test_the_folder_in_which_one_works_is_not_replaced(tmp_path, monkeypatch, inside, out):
+    target = tmp_path / "entry"
+    again(target)
+    before = tree(target)
+    monkeypatch.chdir(target / inside)
+    with pytest.raises(ConfigError, match="is the folder in which you work, or holds it"):
+        again(out, "lars")
+    assert tree(target) == before
+    assert os.getcwd() == str(target / inside).removesuffix("/.")
+
+
 def test_a_device_in_the_folder_is_the_users_and_is_not_read(tmp_path):
     target = tmp_path / "entry"
     again(target)
