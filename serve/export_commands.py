@@ -12,6 +12,7 @@ from typing import Any
 from agents.export.savedmodel import SAVEDMODEL_HELP, add_savedmodel, run_savedmodel
 from envs.common.command_line import USER_ERROR, Commands, add_json, print_json, progress_on_stderr, shell_command
 from envs.common.errors import ConfigError
+from envs.common.printable import printable
 from envs.common.whole_files import replace_whole
 from serve.aicrowd.competition import CLOSED
 
@@ -112,7 +113,7 @@ def run_aicrowd(options: argparse.Namespace) -> int:
     body = exported.translation.body
     print(f"written: {options.out} ({body['run']}, {body['stop']['timesteps_total']:,} steps)")
     for sentence in exported.told:
-        print(f"  {sentence}")
+        print(printable(f"  {sentence}"))
     for note in exported.translation.notes:
         print(f"  note: {note}")
     print(f"check it: {shell_command('export', 'check', options.out)}")

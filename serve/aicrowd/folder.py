@@ -54,8 +54,12 @@ def _is_inside(target: Path, name: str) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; empty if there is no such file, or if it holds something else."""
+    """Return the JSON object in a file; empty if there is no such file, if it holds something else, or if it is a link out of
+    its folder, which may be a stranger's.
+    """
     try:
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(path.parent)):
+            return {}
         found = parse_json(read_text(path, MAX_JSON_BYTES))
     except (OSError, ValueError):
         return {}

@@ -14,6 +14,7 @@ _THE_KITS = (
     "requirements.txt", "requirements-cpu.txt", "rollout.py", "train.py", "utils/loader.py",
 )  # fmt: skip
 """Files that stay the clone's if it has them. All other files of procsnake have names that the kit doesn't use."""
+_NOT_THE_KITS = (".git", "outputs", "__pycache__")
 _REGISTER = """
 
 from algorithms import procsnake_registry  # noqa: E402
@@ -38,14 +39,14 @@ def merge(clone: Path, ours: Files, experiment: str) -> tuple[Files, list[str]]:
 
     Raises `ConfigError` if `clone` is no starter kit, whose run.sh must name an experiment.
     """
-    theirs = _read(clone)
+    theirs, links = _read(clone)
     run_sh = theirs.get("run.sh", b"").decode("utf-8", "replace")
     if not _DEFAULT.search(run_sh):
         raise ConfigError(
             f"{clone} is no clone of the starter kit: it has no run.sh that sets EXPERIMENT_DEFAULT."
             " Leave --starter-kit away to do without one"
         )
-    merged, told = {**theirs, **ours}, []
+    merged, told = {**theirs, **ours}, [f"{name} is a link to what is no file of the kit, and was left out." for name in links]
     merged["algorithms/procsnake_registry.py"] = ours["algorithms/registry.py"]
     edited = {"run.sh": _DEFAULT.sub(rf'\g<1>"{experiment}"', _ROLLOUT.sub(rf"\g<1>{_STAND_IN}", run_sh)).encode()}
     told.append(f"run.sh is the kit's, but it names {experiment} and starts rollouts through {_STAND_IN}.")
@@ -70,15 +71,24 @@ def merge(clone: Path, ours: Files, experiment: str) -> tuple[Files, list[str]]:
     return {**merged, **edited}, told
 
 
-def _read(clone: Path) -> Files:
-    """The clone's files, without those of git and of runs, and without links that lead nowhere."""
+def _read(clone: Path) -> tuple[Files, list[str]]:
+    """The clone's files, without those of git and of runs, and the names of the links that don't lead to any of these."""
     files: Files = {}
+    links: list[str] = []
     for parent, folders, names in os.walk(clone):
-        folders[:] = sorted(name for name in folders if name not in (".git", "outputs", "__pycache__"))
-        for path in (Path(parent) / name for name in sorted(names)):
-            if path.is_file():
+        folders[:] = sorted(name for name in folders if name not in _NOT_THE_KITS)
+        for path in (Path(parent) / name for name in sorted([*folders, *names])):
+            if path.is_symlink() and not _leads_to_a_file(path, clone):
+                links.append(str(path.relative_to(clone)))
+            elif path.is_file():
                 files[str(path.relative_to(clone))] = path.read_bytes()
-    return files
+    return files, links
+
+
+def _leads_to_a_file(link: Path, clone: Path) -> bool:
+    """Whether a link leads to a file of the clone's own: a stranger's may lead to the user's keys."""
+    end, root = Path(os.path.realpath(link)), os.path.realpath(clone)
+    return end.is_file() and end.is_relative_to(root) and not set(end.relative_to(root).parts) & set(_NOT_THE_KITS)
 
 
 def _appended(content: bytes, addition: str) -> bytes:

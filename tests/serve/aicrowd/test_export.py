@@ -314,6 +314,15 @@ def test_an_aicrowd_json_that_is_no_object_is_not_lost(tmp_path, content):
     assert (tmp_path / "entry" / "aicrowd.json").read_text() == content
 
 
+def test_an_aicrowd_json_that_is_a_link_out_of_the_folder_is_not_read(tmp_path):
+    again(tmp_path / "entry")
+    (tmp_path / "config.json").write_text('{"auths": "a token"}')
+    (tmp_path / "entry" / "aicrowd.json").unlink()
+    (tmp_path / "entry" / "aicrowd.json").symlink_to(tmp_path / "config.json")
+    with pytest.raises(ConfigError, match=r"aren't as the exporter wrote them.*aicrowd\.json"):
+        again(tmp_path / "entry", "lars")
+
+
 @pytest.mark.parametrize("out", ["/proc/entry", "file/entry", "file"])
 def test_a_place_that_cant_be_written_is_told_in_a_line(tmp_path, out):
     (tmp_path / "file").write_text("1")

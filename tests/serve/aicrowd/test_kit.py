@@ -184,6 +184,24 @@ def test_nothing_of_the_clone_is_overwritten_silently(kit, tmp_path):
     assert list(yaml.safe_load((entry / "experiments" / "procgen-ppo.yaml").read_text())) == ["procgen-ppo"]
 
 
+def test_a_link_out_of_the_clone_is_left_out_and_named(kit, tmp_path):
+    (tmp_path / "id_rsa").write_text("a private key")
+    (tmp_path / "config.json").write_text('{"auths": "a token"}')
+    (kit / ".git").mkdir()
+    (kit / ".git" / "config").write_text("a password")
+    (kit / "aicrowd.json").unlink()
+    led = {"a": tmp_path / "id_rsa", "aicrowd.json": tmp_path / "config.json", "b": ".git/config", "c": "nowhere", "d": tmp_path}
+    for name, end in {**led, "own": "run.sh", "utils/own": "../rollout.py"}.items():
+        (kit / name).symlink_to(end)
+    exported = export(settings("ppo"), tmp_path / "entry", track="generalization", starter_kit=kit)
+    told = [f"{name} is a link to what is no file of the kit, and was left out." for name in led]
+    assert sorted(exported.told[: len(led)]) == sorted(told)
+    assert {path.name for path in (tmp_path / "entry").iterdir()} & set(led) == {"aicrowd.json"}
+    assert "auths" not in json.loads((tmp_path / "entry" / "aicrowd.json").read_text())
+    assert (tmp_path / "entry" / "own").read_bytes() == (kit / "run.sh").read_bytes()
+    assert (tmp_path / "entry" / "utils" / "own").read_bytes() == (kit / "rollout.py").read_bytes()
+
+
 def test_merging_into_what_was_merged_adds_nothing_twice(kit, tmp_path):
     export(settings("ppo"), tmp_path / "one", track="generalization", starter_kit=kit)
     export(settings("ppo"), tmp_path / "two", track="generalization", starter_kit=tmp_path / "one")
