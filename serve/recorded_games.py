@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from envs.battlesnake.recording import Recording, recording_files
 from envs.common.command_line import kept_at, shell_command
 from envs.common.errors import ConfigError
+from envs.common.printable import file_name
 from serve.archive.option import without_password
 from serve.ladder.download import recording_path
 
@@ -84,7 +84,7 @@ def files_of(names: Sequence[str], database: str, *, folder: Path) -> list[Path]
             recording, _ = find_game(name, database, None)
             folder.mkdir(parents=True, exist_ok=True)
             # Whoever played chose the id, so it is made a file's name and nothing else.
-            path = recording.write(folder / f"{re.sub(r'[^A-Za-z0-9_-]', '_', name)[:80]}.jsonl")
+            path = recording.write(folder / f"{file_name(name)}.jsonl")
         elif not path.exists():
             raise ConfigError(f"there is no {name}; name files or folders of recordings, or games by their ids")
         found.append(path.absolute())

@@ -1,8 +1,13 @@
-"""Makes strangers' texts harmless before they reach a terminal or a log."""
+"""Makes strangers' texts harmless before they reach a terminal, a log or a folder."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
+
 _MOST_LETTERS = 300
+_MOST_IN_A_NAME, _MOST_BESIDE_A_HASH, _HASH_DIGITS = 80, 70, 12
 
 
 def printable(text: object, *, keep: str = "") -> str:
@@ -18,3 +23,15 @@ def printable(text: object, *, keep: str = "") -> str:
 def in_one_line(text: object) -> str:
     """Return the first 300 letters of the text, such as the message of another library's error, without its line breaks."""
     return " ".join(str(text).split())[:_MOST_LETTERS]
+
+
+def file_name(*texts: str) -> str:
+    """Return a file's name, without an ending, that is made of up to three texts. Other texts have another name.
+
+    Where the texts can't be read off the name, because a file's name can't hold all letters or as many, a hash of them ends it.
+    """
+    parts = [re.sub(r"[^A-Za-z0-9_-]", "_", text)[:_MOST_IN_A_NAME] for text in texts]
+    if "--".join(parts).split("--") == list(texts):
+        return "--".join(parts)
+    told = hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:_HASH_DIGITS]
+    return "--".join([*(part[:_MOST_BESIDE_A_HASH] for part in parts), told])

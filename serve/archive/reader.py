@@ -20,7 +20,7 @@ from envs.battlesnake.recording import EXTRAS, Recording, RecordingError
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ConfigError, ProcsnakeError
 from envs.common.migrations import NewerDatabaseError
-from envs.common.printable import printable
+from envs.common.printable import file_name, printable
 from serve.archive.outcome import DRAW, LOST, WON, percentiles
 from serve.archive.rows import unpack
 from serve.archive.story import Row, boards_of_others, bodies_of, dead_on, deaths, in_order, with_bodies
@@ -211,7 +211,7 @@ class GameArchive:
                 leave_out(printable(f"left out the game {game['id']} of {game['snake']}: {error}"))
                 continue
             if recording is not None:
-                yield recording.write(Path(directory, _file_name(game)))
+                yield recording.write(Path(directory, f"{file_name(game['id'], game['snake'], game['you'])}.jsonl"))
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -343,9 +343,3 @@ def _ending(game: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any] 
     alive = last["board"]["snakes"] if is_end and game["result"] != DRAW else []
     winner = alive[0] if len(alive) == 1 else {"id": "", "name": ""}
     return {"winnerId": winner["id"], "winnerName": winner["name"], "isDraw": game["result"] == DRAW}
-
-
-def _file_name(game: Mapping[str, Any]) -> str:
-    """A name from strangers' texts that is a file name and nothing else."""
-    parts = (re.sub(r"[^A-Za-z0-9_-]", "_", game[part])[:80] for part in ("id", "snake", "you"))
-    return "--".join(parts) + ".jsonl"

@@ -32,6 +32,19 @@ def test_a_kept_game_outlives_its_archive_as_a_recording(archive, tmp_path):
     assert [Recording.read(path).moves_played(n) for n in range(3)] == [kept.moves_played(n) for n in range(3)]
 
 
+def test_games_of_like_names_become_files_of_their_own(tmp_path):
+    url, names = f"sqlite:///{tmp_path / 'games.db'}", ["test.1", "test:1", "x" * 90]
+    store = GameStore(url)
+    for name in names:
+        game = play(seed=11)
+        for request in [*game.requests[0], *game.ends]:
+            request["game"]["id"] = name
+        tell_all(store, "greedy", game, 0)
+    store.close()
+    paths = files_of(names, url, folder=tmp_path / "learn")
+    assert [Recording.read(path).game["id"] for path in paths] == names
+
+
 def test_files_and_folders_are_taken_as_they_are(archive, tmp_path, monkeypatch):
     url, game_id = archive
     (made,) = files_of([game_id], url, folder=tmp_path / "learn")

@@ -410,6 +410,20 @@ def test_what_is_exported_is_the_game(store, tmp_path):
     assert list(store.export(tmp_path / "none", snake="nobody")) == []
 
 
+def test_games_of_like_names_are_exported_to_files_of_their_own(store, tmp_path):
+    long = "x" * 100
+    names = ["игра", "бета", "test.1", "test:1", long, f"{long}y", "a--b", "a"]
+    for name in names:
+        game = play(seed=11)
+        for request in [*game.requests[0], *game.ends]:
+            request["game"]["id"] = name
+        tell_all(store, "b--s" if name == "a" else "s", game, 0)
+    assert store.flush()
+    paths = list(store.export(tmp_path))
+    assert sorted(Recording.read(path).game["id"] for path in paths) == sorted(names)
+    assert all(path.parent == tmp_path and len(path.name) < 250 for path in paths)
+
+
 def test_food_that_lies_off_the_board_is_not_kept(store, tmp_path):
     game = play(seed=1)
     for request in [*game.requests[0], *game.ends]:
