@@ -203,7 +203,7 @@ def _register_worlds(player: str, modules: Sequence[str]) -> None:
     # A player may be NAME=RUN, RUN/bundle, RUN+mcts or RUN?option=value.
     path = Path(split_name(player)[1].partition("?")[0].partition("+")[0])
     run = path.parent if path.name == "bundle" else path
-    if (run / CONFIG).is_file():
+    if os.path.isfile(run / CONFIG):
         folder, experiment = RunFolder.open(run)
         if folder.has_own_config():
             import_modules(experiment.modules)

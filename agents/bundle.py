@@ -83,10 +83,10 @@ def load(path: str | os.PathLike[str]) -> Bundle:
     another file; `HubError`, which is one, and `MissingDependencyError` for what can't be had from the Hugging Face Hub.
     """
     place = _place(os.fspath(path))
-    source = place / "bundle" if (place / "bundle").is_dir() else place
-    if source.is_dir():
+    source = place / "bundle" if os.path.isdir(place / "bundle") else place
+    if os.path.isdir(source):
         contents = _read_folder(source)
-    elif source.is_file():
+    elif os.path.isfile(source):
         contents = _read_zip(source)
     else:
         raise BundleError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -143,7 +144,7 @@ def _is_experiment(source: str) -> bool:
     if source in champions.names():
         return False
     path = Path(source)
-    return path.suffix in (".yaml", ".yml") or not (path.exists() or len(path.parts) > 1)
+    return path.suffix in (".yaml", ".yml") or not (os.path.exists(path) or len(path.parts) > 1)
 
 
 def _mended(options: argparse.Namespace, settings: Sequence[str]) -> str:
@@ -198,7 +199,7 @@ def run_onnx(options: argparse.Namespace) -> int:
     from agents.bundle import ONNX
 
     bundle, target = bundles.load(options.policy), Path(options.out)
-    if target.is_dir():
+    if os.path.isdir(target):
         target /= ONNX
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -26,7 +27,7 @@ def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, s
     that one. Raises `ConfigError` if there is no such game, `RecordingError` for files that are no recordings,
     `GamesUnavailableError` if the archive can't be read, and `MissingDependencyError` without the extra that reads it.
     """
-    if Path(name).is_dir():
+    if os.path.isdir(name):
         raise ConfigError(f"{name} is a folder; {shell_command('analyse', '--last', 10, name)} sums its games up")
     file = _file(name)
     if file is not None:
@@ -43,7 +44,7 @@ def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, s
 
 def _file(name: str) -> Path | None:
     """The file that is meant; None if it can only be the id of a game in an archive."""
-    if Path(name).exists() or Path(name).name != name:
+    if os.path.exists(name) or Path(name).name != name:
         return Path(name)
     try:
         fetched = recording_path(Path(kept_at("arena-games")), name)
@@ -85,7 +86,7 @@ def files_of(names: Sequence[str], database: str, *, folder: Path) -> list[Path]
             folder.mkdir(parents=True, exist_ok=True)
             # Whoever played chose the id, so it is made a file's name and nothing else.
             path = recording.write(folder / f"{file_name(name)}.jsonl")
-        elif not path.exists():
+        elif not os.path.exists(path):
             raise ConfigError(f"there is no {name}; name files or folders of recordings, or games by their ids")
         found.append(path.absolute())
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,7 @@ def episode_to_watch(options: argparse.Namespace) -> ShownEpisode | None:
     from agents.evaluation.episodes import RANDOM, ShownEpisode, at_random, bundle_of_a_world, world_of
 
     first, *others = options.players
-    named = first in set(envs.names()) - {"battlesnake"} or (first.startswith("procgen/") and not Path(first).exists())
+    named = first in set(envs.names()) - {"battlesnake"} or (first.startswith("procgen/") and not os.path.exists(first))
     player = (others.pop(0) if others else RANDOM) if named else first
     bundle = None if player == RANDOM else bundle_of_a_world(player)
     world = first if named else bundle.card.environment["name"] if bundle else None

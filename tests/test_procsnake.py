@@ -81,6 +81,36 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, said):
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["analyse", "LONG"], "there is no file x"),
+        (["analyse", "--last", "3", "LONG"], "there is no x"),
+        (["analyse", "--fit", "LONG", "--out", "fitted.json"], "there is no x"),
+        (["compare", "LONG"], "unknown world"),
+        (["evaluate", "LONG"], "unknown agent"),
+        (["export", "aicrowd", "LONG", "--track", "generalization", "--out", "entry"], "unknown experiment"),
+        (["export", "check", "LONG"], "there is no folder"),
+        (["export", "onnx", "LONG", "--out", "policy.onnx"], "there is no policy bundle"),
+        (["export", "onnx", "champion-duel", "--out", "LONG"], "can't be written: File name too long"),
+        (["games", "list", "--database", "sqlite:///LONG"], "there is no sqlite:///x"),
+        (["play", "LONG", "flood"], "unknown agent"),
+        (["play", "procgen/LONG"], "unknown environment"),
+        (["sprt", "--store", "LONG"], "there is no x"),
+        (["tournament", "--store", "LONG"], "there is no x"),
+        (["train", "--resume", "LONG"], "is no run"),
+    ],
+    ids=str,
+)
+def test_a_name_that_no_file_can_have_is_one_line_and_exit_code_2(capsys, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    Path("procgen").mkdir()
+    code, _, told = run(capsys, *(word.replace("LONG", "x" * 256) for word in arguments))
+    assert code == 2
+    assert said in told.splitlines()[-1]
+    assert "Traceback" not in told
+
+
 def test_a_truncated_bundle_and_a_port_in_use(capsys, tmp_path):
     bundle = make_bundle(tmp_path / "bundle")
     network = bundle / "policy.onnx"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -67,7 +68,7 @@ def run_sprt(options: argparse.Namespace) -> int:
     from agents.tournament.store import Store
     from envs.common.cores import usable_cores
 
-    if not options.players and not Path(options.store).is_file():
+    if not options.players and not os.path.isfile(options.store):
         raise ConfigError(f"there is no {options.store} to go on with, and nobody to begin with. Name two players")
     if options.write_book:
         return _write_book(options)

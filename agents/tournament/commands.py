@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -61,7 +62,7 @@ def run_tournament(options: argparse.Namespace) -> int:
 
     if options.json and options.replay:
         raise ConfigError("--json prints the standings; leave it out to see a game by --replay")
-    if not options.players and not Path(options.store).is_file():
+    if not options.players and not os.path.isfile(options.store):
         raise ConfigError(f"there is no {options.store} to go on with, and nobody to begin with. Name two players or more")
     make_place_for(options.store)
     with Store(options.store, Tournament) as store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ def is_quiet(state: State, me: int) -> bool:
 
 def read_games(path: Path) -> tuple[Match, list[Game]]:
     """Return the match in a store of `tournament`, `sprt` or `tune`, and its games. Raises `StoreError` for other files."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise StoreError(f"there is no {path}. Games are recorded by procsnake tournament, sprt and tune, in their --store")
     kinds: tuple[type[Match], ...] = (Sprt, Tournament, Tuning)
     for kind in kinds:

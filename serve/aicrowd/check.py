@@ -37,7 +37,7 @@ def check(directory: str | os.PathLike[str]) -> list[Breach]:
     Raises `ConfigError` if there is no such folder.
     """
     folder = Path(directory)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise ConfigError(
             f"there is no folder {folder}; write one: "
             + shell_command("export", "aicrowd", "RUN", "--track", "TRACK", "--out", folder)

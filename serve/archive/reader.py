@@ -75,7 +75,7 @@ class GameArchive:
     @property
     def exists(self) -> bool:
         """Whether there is such a database. It is True for a database that isn't a file."""
-        return self._database.file is None or self._database.file.is_file()
+        return self._database.file is None or os.path.isfile(self._database.file)
 
     def games(self, *, live: bool | None = None, limit: int = 50, offset: int = 0) -> list[dict[str, Any]]:
         """Return games, those seen last first: all, those being played (`live=True`), or those that are over (`live=False`).

@@ -54,6 +54,20 @@ def test_files_and_folders_are_taken_as_they_are(archive, tmp_path, monkeypatch)
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.parametrize("game_id", ["x" * 256, "a\0b"])
+def test_a_game_may_have_an_id_that_no_file_can_have(tmp_path, game_id):
+    url, game = f"sqlite:///{tmp_path / 'games.db'}", play(seed=11)
+    for request in [*game.requests[0], *game.ends]:
+        request["game"]["id"] = game_id
+    store = GameStore(url)
+    tell_all(store, "greedy", game, 0)
+    store.close()
+    kept = game_id.replace("\0", "\ufffd")
+    assert find_game(kept, url, None)[0].game["id"] == kept
+    with pytest.raises(ConfigError, match="there is no file"):
+        find_game(f"{game_id}y", url, None)
+
+
 class Empty:
     """An archive without games."""
 

@@ -344,6 +344,12 @@ def test_a_start_that_fails_keeps_a_folder_that_was_there_before(one_ray, tmp_pa
     assert (run / "config.yaml").is_file()
 
 
+def test_a_place_that_no_folder_can_have_is_refused_in_a_line(tmp_path):
+    for look in (lambda place: RunFolder.create(place, toy("identity"), {}), lambda place: find_runs(place, toy("identity"))):
+        with pytest.raises(RunError, match=r"can't be written or read: File name too long\."):
+            look(tmp_path / ("x" * 256))
+
+
 @pytest.mark.parametrize("kept", ["notes.txt", "checkpoints/.00000001.part", "progress.csv"])
 def test_a_folder_that_holds_more_than_a_start_writes_is_not_removed(tmp_path, kept):
     folder = RunFolder.create(tmp_path, toy("identity"), {})

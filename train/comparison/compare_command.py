@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import textwrap
 from importlib import import_module
 from pathlib import Path
@@ -71,7 +72,7 @@ def run_compare(options: argparse.Namespace) -> int:
     if contest:
         return _compare_contenders(options)
     first = Path(options.compared[0])
-    if len(options.compared) == 1 and len(first.parts) == 1 and not first.exists():
+    if len(options.compared) == 1 and len(first.parts) == 1 and not os.path.exists(first):
         raise UnknownNameError("world", options.compared[0], [WORLD])
     return _compare_runs(options)
 

@@ -60,7 +60,7 @@ def disk_errors(path: Path) -> Iterator[None]:
         require_place(Path(error.filename or path))
         raise RunError(f"{error.filename or path} can't be made: {error.strerror or error}. Name another place") from error
     except OSError as error:
-        saved = f"; what was saved before is whole: {resume_command(path)}" if (path / CONFIG).is_file() else ""
+        saved = f"; what was saved before is whole: {resume_command(path)}" if os.path.isfile(path / CONFIG) else ""
         raise RunError(
             f"{error.filename or path} can't be written or read: {error.strerror or error}. "
             f"Free some space or check the rights{saved}"
@@ -123,7 +123,7 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> tuple[RunFolder, Experiment]:
         """Open an existing run. Returns the run and its experiment. Raises `RunError` if `path` is no run."""
-        if not (path / CONFIG).is_file():
+        if not os.path.isfile(path / CONFIG):
             raise not_a_run(path)
         return cls(path), Experiment.load(path / CONFIG)
 
@@ -289,10 +289,13 @@ def read_counters(checkpoint: Path) -> dict[str, Any]:
 def find_runs(runs_dir: str | os.PathLike[str], experiment: Experiment) -> list[Path]:
     """Return the folders under `runs_dir` of runs of exactly this experiment, oldest first, finished or not.
 
-    Of a run that was fitted to a cluster, the experiment is the one that was asked for.
+    Of a run that was fitted to a cluster, the experiment is the one that was asked for. Raises `RunError` if `runs_dir` can't be
+    read.
     """
     found = []
-    for config in sorted(Path(runs_dir).glob(f"{glob.escape(experiment.name)}-*/{CONFIG}")):
+    with disk_errors(Path(runs_dir)):
+        configs = sorted(Path(runs_dir).glob(f"{glob.escape(experiment.name)}-*/{CONFIG}"))
+    for config in configs:
         try:
             same = _asked_for(config) == experiment
         except ProcsnakeError:

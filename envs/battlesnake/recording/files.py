@@ -242,7 +242,7 @@ def recording_files(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
     found: list[Path] = []
     for name in names:
         path = Path(name)
-        if not path.exists():
+        if not os.path.exists(path):
             raise ConfigError(f"there is no {name}; name files or folders of recordings")
         found += sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     return found

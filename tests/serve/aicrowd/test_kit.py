@@ -190,7 +190,7 @@ def test_a_link_out_of_the_clone_is_left_out_and_named(kit, tmp_path):
     (kit / ".git").mkdir()
     (kit / ".git" / "config").write_text("a password")
     (kit / "aicrowd.json").unlink()
-    led = {"a": tmp_path / "id_rsa", "aicrowd.json": tmp_path / "config.json", "b": ".git/config", "c": "nowhere", "d": tmp_path}
+    led = {"a": tmp_path / "id_rsa", "b": ".git/config", "c": "nowhere", "d": tmp_path, "aicrowd.json": "../config.json"}
     for name, end in {**led, "own": "run.sh", "utils/own": "../rollout.py"}.items():
         (kit / name).symlink_to(end)
     exported = export(settings("ppo"), tmp_path / "entry", track="generalization", starter_kit=kit)
