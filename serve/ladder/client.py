@@ -37,8 +37,8 @@ class ArenaClient:
     """The API of the Arena at `arena` (without `/api`), for the account of `token`. Use it as a context manager.
 
     A request that got status 429 is sent again after the time in `Retry-After`, if that is at most `patience_s` seconds in
-    all. A reading request that got a status of 500 or more is sent up to three times more; a writing one isn't, because Arena
-    may have done it. `tell` is called with a line for people before each pause, and `sleep` makes it.
+    all. A reading request that got a status of 500 or more is sent up to three times more within that time; a writing one isn't,
+    because Arena may have done it. `tell` is called with a line for people before each pause, and `sleep` makes it.
 
     Every method raises an `ArenaError`: `ArenaUnreachableError`, `ArenaDownError`, `StrangeAnswerError`, or what `BY_STATUS`
     has for the status.
@@ -133,31 +133,31 @@ class ArenaClient:
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         waited, failures = 0.0, 0
         while True:
-            may_repeat = method == "GET" and failures < _RETRIES
-            answer = self._exchange(method, path, body, may_fail=may_repeat)
-            is_busy = answer is not None and answer.status == _BUSY
-            if answer is not None and not is_busy and not (may_repeat and answer.status >= _FAILED):
-                return _read(method, path, answer)
+            answer = self._exchange(method, path, body)
+            is_busy = isinstance(answer, Answer) and answer.status == _BUSY
             failures += not is_busy
+            may_repeat = is_busy or (method == "GET" and failures <= _RETRIES and _has_failed(answer))
             pause = _pause(answer, failures)
-            if waited + pause > self._patience_s:
-                raise _busy(method, path, pause)
+            if not may_repeat or waited + pause > self._patience_s:
+                if is_busy:
+                    raise _busy(method, path, pause)
+                return _read(method, path, answer)
             self._tell(f"{self.arena}: {'too many requests' if is_busy else 'no answer'}; the next try in {pause:.0f} s")
             waited += pause
             self._sleep(pause)
 
-    def _exchange(self, method: str, path: str, body: dict[str, Any] | None, *, may_fail: bool) -> Answer | None:
-        """One request; None if it failed on the way and may be repeated."""
+    def _exchange(self, method: str, path: str, body: dict[str, Any] | None) -> Answer | ArenaUnreachableError:
+        """One request, and the error of one that fails on the way."""
         if method != "GET":
             # On a kept connection a lost request would be sent twice.
             self._connection.close()
         try:
             return self._connection.exchange(method, path, body, TIMEOUT_S)
         except CALL_ERRORS as error:
-            if may_fail:
-                return None
             said = f"{self.arena} can't be reached for {_call(method, path)}: {in_words(error)}"
-            raise ArenaUnreachableError(f"{said}. {_TRY_LATER[method == 'GET']}") from error
+            lost = ArenaUnreachableError(f"{said}. {_TRY_LATER[method == 'GET']}")
+            lost.__cause__ = error
+            return lost
 
 
 _TRY_LATER = {
@@ -177,13 +177,18 @@ def _part(text: str) -> str:
     return quote(text, safe="") or "-"
 
 
-def _pause(answer: Answer | None, failures: int) -> float:
+def _has_failed(answer: Answer | ArenaUnreachableError) -> bool:
+    return isinstance(answer, ArenaUnreachableError) or answer.status >= _FAILED
+
+
+def _pause(answer: Answer | ArenaUnreachableError, failures: int) -> float:
     """How long to wait before the next try, in seconds: what `Retry-After` says, or else ever longer."""
-    headers = {name.lower(): value.strip() for name, value in answer.headers.items()} if answer else {}
+    told_in = answer.headers if isinstance(answer, Answer) else {}
+    headers = {name.lower(): value.strip() for name, value in told_in.items()}
     told = headers.get("retry-after", "")
     if told.isdecimal() and told.isascii():
         return max(1.0, float(told[:_MAX_DIGITS]))
-    return _BUSY_PAUSE_S if answer is not None and answer.status == _BUSY else _FIRST_PAUSE_S * 2 ** (failures - 1)
+    return _FIRST_PAUSE_S * 2 ** (failures - 1) if _has_failed(answer) else _BUSY_PAUSE_S
 
 
 def _busy(method: str, path: str, pause: float) -> TooManyRequestsError:
@@ -194,8 +199,10 @@ def _busy(method: str, path: str, pause: float) -> TooManyRequestsError:
     return error
 
 
-def _read(method: str, path: str, answer: Answer) -> Any:
+def _read(method: str, path: str, answer: Answer | ArenaUnreachableError) -> Any:
     """The answer's value, or the exception that its status stands for."""
+    if isinstance(answer, ArenaUnreachableError):
+        raise answer
     what, said = _call(method, path), printable(answer.body.decode("utf-8", "replace").strip()[:_MAX_SHOWN])
     if answer.status >= _FAILED:
         raise ArenaDownError(f"Arena failed on {what} (status {answer.status}: {said}). {_TRY_LATER[method == 'GET']}")

@@ -16,7 +16,7 @@ class ArenaUnreachableError(ArenaError):
 
 
 class ArenaDownError(ArenaError):
-    """Arena answered with a status of 500 or more, several times in a row."""
+    """Arena answered with a status of 500 or more, several times in a row or for longer than the caller wants to wait."""
 
 
 class WrongTokenError(ArenaError):

@@ -168,7 +168,20 @@ def test_a_503_may_name_its_own_pause(arena, client):
     assert arena.pauses == [11.0]
 
 
-@pytest.mark.parametrize(("trouble", "kind"), [(fails_with(503), ArenaDownError), (hangs_up, ArenaUnreachableError)])
+TROUBLES = [(fails_with(503), ArenaDownError), (hangs_up, ArenaUnreachableError)]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "kind"), [*TROUBLES, (fails_with(503, "under repair", Retry_After="3600"), ArenaDownError)]
+)
+def test_a_failure_that_is_not_waited_for_is_told_as_what_it_is(arena, trouble, kind):
+    arena.disturb += [fails_with(429, Retry_After="7")] * 2 + [trouble] * 2
+    with ArenaClient(arena.url, TOKEN, patience_s=14, sleep=arena.sleep) as client, pytest.raises(kind, match="site is up"):
+        client.snakes()
+    assert arena.pauses == [7.0, 7.0]
+
+
+@pytest.mark.parametrize(("trouble", "kind"), TROUBLES)
 def test_a_writing_request_is_not_repeated(arena, client, trouble, kind):
     mine = arena.add_snake("mine")
     client.snakes()  # The connection is kept from here on.
