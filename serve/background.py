@@ -28,8 +28,8 @@ class Background:
     """
 
     def __init__(self, *arguments: str, patience_s: float = 300.0) -> None:
-        port = [] if "--port" in arguments else ["--port", "0"]
-        command = [sys.executable, "-u", "-m", "procsnake", "serve", *map(str, arguments), *port]
+        # Of an option that is given twice the last one counts, in whatever form it is written.
+        command = [sys.executable, "-u", "-m", "procsnake", "serve", "--port", "0", *map(str, arguments)]
         self._folder = tempfile.TemporaryDirectory(prefix="procsnake-serve-")
         self.log = Path(self._folder.name) / "log.txt"
         with self.log.open("w") as log:

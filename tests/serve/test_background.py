@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import urllib.request
 from urllib.error import URLError
 
@@ -15,6 +16,15 @@ def test_answers_as_soon_as_it_is_made_and_ends_with_the_block():
         assert b"apiversion" in answer.read()
     with pytest.raises(URLError):
         urllib.request.urlopen(f"{server.url}/", timeout=5)
+
+
+@pytest.mark.parametrize("option", ["--port={}", "--port {}"])
+def test_listens_on_the_port_that_it_is_told(option):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with Background("greedy", "--no-games", *option.format(port).split()) as server:
+        assert server.url == f"http://127.0.0.1:{port}"
 
 
 def test_says_what_the_server_said_when_it_ended():
