@@ -196,7 +196,7 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, TypeError) as error:  # A TypeError is one of the host's letters.
         listener.close()
         raise _port_error(error, host, port) from error
     return listener
@@ -205,7 +205,9 @@ def bind(host: str, port: int) -> socket.socket:
 def _port_error(error: Exception, host: str, port: int) -> PortInUseError:
     in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
     why = "another program listens there" if in_use else str(error)
-    return PortInUseError(f"can't listen on {host} port {port}: {why}. Try another port, or --port 0 for any")
+    is_no_host = isinstance(error, TypeError | socket.gaierror)
+    fix = "Name an address of this machine with --host" if is_no_host else "Try another port, or --port 0 for any"
+    return PortInUseError(f"can't listen on {host} port {port}: {why}. {fix}")
 
 
 def url_of(listener: socket.socket) -> str:

@@ -22,7 +22,7 @@ import agents
 from envs.common.errors import ConfigError
 from serve.arena import create_app
 from serve.processes import can_fork
-from serve.server import PortInUseError, listen, running, say_when_answering, warm_up
+from serve.server import PortInUseError, bind, listen, running, say_when_answering, warm_up
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request
 from tests.serve.agents import Raises
@@ -96,6 +96,12 @@ def test_whoever_opens_second_is_told_that_the_port_is_taken():
     second.close()
     first.close()
     thread.join(timeout=20)
+
+
+@pytest.mark.parametrize("host", ["ü..b", "::1%ü..b", "a b"])
+def test_a_host_that_no_machine_has_is_refused_in_a_line(host):
+    with pytest.raises(PortInUseError, match=f"can't listen on {host} port 0: .*Name an address of this machine with --host"):
+        bind(host, 0)
 
 
 def test_what_is_too_large_is_refused_in_json_over_http_too():
