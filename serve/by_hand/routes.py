@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from flask import Blueprint, Flask, Response, jsonify, request, send_from_directory
+from flask import Blueprint, Flask, Response, jsonify, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from agents.registry import names
@@ -31,7 +31,7 @@ from serve.by_hand.table import MAX_TURNS, YOU, Setup
 from serve.by_hand.words import advice, ending, news
 from serve.viewer.hosted_game import SNAKE
 from serve.viewer.own_browsers import own_app, own_pages, refusal
-from serve.viewer.routes import STATIC, Games
+from serve.viewer.routes import Games, static_file
 
 PAGE = "/play"
 MAX_BODY_BYTES, MAX_SEED, _MAX_NAME = 1 << 12, (1 << 32) - 1, 500
@@ -63,7 +63,7 @@ def _pages(game: HumanGame, clock_s: float) -> Blueprint:
 
     @pages.get(PAGE)
     def page() -> BaseResponse:
-        return send_from_directory(STATIC, "play.html")
+        return static_file("play.html")
 
     @pages.get("/api/play")
     def current() -> Response:

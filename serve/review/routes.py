@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from flask import Blueprint, Flask, Response, abort, jsonify, request, send_from_directory
+from flask import Blueprint, Flask, Response, abort, jsonify, request
 from werkzeug.wrappers import Response as BaseResponse
 
 from agents.analysis.win_probability import WinProbability
@@ -25,7 +25,7 @@ from envs.battlesnake.recording import Recording
 from envs.common.errors import ProcsnakeError
 from serve.review.reviews import Reviews
 from serve.viewer.own_browsers import own_app, own_pages, refusal
-from serve.viewer.routes import STATIC
+from serve.viewer.routes import static_file
 
 PAGE = "/analyse"
 MAX_FILE_BYTES, MAX_NAME = 32 << 20, 100
@@ -43,7 +43,7 @@ def _pages(reviews: Reviews, curves: WinProbability) -> Blueprint:
 
     @pages.get(PAGE)
     def page() -> BaseResponse:
-        return send_from_directory(STATIC, "analyse.html")
+        return static_file("analyse.html")
 
     @pages.get("/api/analyses")
     def list_games() -> Response:

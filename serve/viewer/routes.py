@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from flask import Blueprint, Response, abort, jsonify, redirect, request, send_from_directory
+from werkzeug.http import parse_date
 from werkzeug.wrappers import Response as BaseResponse
 
 from envs.battlesnake.recording import Recording, RecordingError
@@ -71,7 +72,7 @@ class Games(Protocol):
 def viewer_blueprint(store: Games, *, access: Access | None = None) -> Blueprint:
     """Make the viewer's routes, for an application's root. `access` decides who may watch (default: this machine only)."""
     access = access or Access()
-    viewer = Blueprint("viewer", __name__, static_folder=STATIC, static_url_path="/viewer")
+    viewer = Blueprint("viewer", __name__)
     viewer.before_request(partial(_refusal, access))
     viewer.after_request(with_headers)
     viewer.register_error_handler(GamesUnavailableError, lambda error: (jsonify(error=str(error)), 503))
@@ -97,7 +98,22 @@ def _page(name: str, access: Access) -> BaseResponse:
     """A page; or, if the token came in its address, the cookie and the address without it."""
     if _brings_token(access):
         return access.remember(redirect(quote(request.path)))
-    return send_from_directory(STATIC, name)
+    return static_file(name)
+
+
+def static_file(filename: str) -> BaseResponse:
+    """Return one of the pages, scripts and styles, or raise `NotFound`."""
+    return send_from_directory(STATIC, filename, conditional=_has_possible_dates())
+
+
+def _has_possible_dates() -> bool:
+    """Whether the answer may depend on the request's dates. A year that Python's dates don't reach would end it in an error."""
+    try:
+        for name in ("If-Modified-Since", "If-Range"):
+            parse_date(request.headers.get(name))
+    except OverflowError:
+        return False
+    return True
 
 
 def _brings_token(access: Access) -> bool:
@@ -124,6 +140,8 @@ def with_headers(response: BaseResponse) -> BaseResponse:
 
 
 def _add_pages(viewer: Blueprint, access: Access) -> None:
+    viewer.get("/viewer/<path:filename>", endpoint="static")(static_file)
+
     @viewer.get("/watch")
     def games_page() -> BaseResponse:
         return _page("games.html", access)

@@ -174,6 +174,23 @@ def hazardous(**options):
     return played
 
 
+FAR = "Thu, 01 Jan 99999999999 00:00:00 GMT"
+
+
+@pytest.mark.parametrize("header", [{"If-Modified-Since": FAR}, {"Range": "bytes=0-1", "If-Range": FAR}], ids=str)
+@pytest.mark.parametrize("path", ["/watch", "/viewer/games.js", "/"])
+def test_a_date_that_no_calendar_has_counts_as_none(client, header, path):
+    answer = client.get(path, headers={**BROWSER, **header})
+    assert (answer.status_code, answer.data) == (200, client.get(path, headers=BROWSER).data)
+
+
+def test_files_that_a_browser_has_are_not_sent_again(client):
+    with client.get("/viewer/games.js") as first:
+        known = {"If-Modified-Since": first.headers["Last-Modified"]}
+    assert client.get("/viewer/games.js", headers=known).status_code == 304
+    assert client.get("/viewer/%2e%2e/routes.py").status_code == 404
+
+
 def test_a_recording_can_be_taken_home(client, tmp_path):
     answer = client.get("/api/games/game-2/raises/recording")
     assert answer.headers["Content-Disposition"] == "attachment; filename=game-2.jsonl"
