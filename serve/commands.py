@@ -19,6 +19,7 @@ from envs.common.command_line import (
     add_imports,
     add_json,
     at_least,
+    between,
     kept_at,
     make_place_for,
     pause,
@@ -74,6 +75,8 @@ examples:
   procsnake games list
   procsnake games export games/                       # every finished game as a recording, to look at or to learn from
 """
+_MOST_DAYS, _MOST_MIB = 1_000_000, 1 << 40
+"""Bounds that mean "for ever" and "all", and whose seconds and bytes any database can compute with."""
 LOOK_PARTS = {"color": "colour, #RRGGBB", "head": "head", "tail": "tail", "author": "who made it"}
 
 
@@ -139,8 +142,9 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     add_imports(parser)
     parser.add_argument("--log-json", action="store_true", help="log as JSON, one object per line (default: as text)")
     parser.add_argument("--no-games", action="store_true", help="keep no games and show none")
-    parser.add_argument("--keep-days", type=at_least(1), default=30, help="days to keep games (default: %(default)s)")
-    parser.add_argument("--keep-mib", type=at_least(1), default=1024, help="MiB of games to keep (default: %(default)s)")
+    days, mib = between(1, _MOST_DAYS), between(1, _MOST_MIB)
+    parser.add_argument("--keep-days", type=days, default=30, help="days to keep games (default: %(default)s)")
+    parser.add_argument("--keep-mib", type=mib, default=1024, help="MiB of games to keep (default: %(default)s)")
     add_database(parser)
 
 

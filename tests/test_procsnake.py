@@ -60,6 +60,8 @@ RECORDING = str(DATA / "cli-output-example.jsonl")
         (["play", "flood", "http://127.0.0.1:9"], "no snake answers at http://127.0.0.1:9"),
         (["serve", "flood", "--port", "70000"], "70000 is no port; ports go from 0, any free one, to 65535. See "),
         (["serve", "flood", "--color", "blue"], "color is 'blue'"),
+        (["serve", "flood", "--keep-mib", "9999999999999"], "9999999999999 is more than 1099511627776. See "),
+        (["serve", "flood", "--keep-days", "1" + "0" * 400], "0 is more than 1000000. See "),
         (["replay", "show", "/nowhere.jsonl"], "cannot read recording /nowhere.jsonl"),
         (["replay", "shw", "/nowhere.jsonl"], "Did you mean 'show'"),
         (["replay", "to-test", RECORDING], "needs the turn"),

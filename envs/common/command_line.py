@@ -150,6 +150,19 @@ def at_least(low: int) -> Callable[[str], int]:
     return number
 
 
+def between(low: int, high: int) -> Callable[[str], int]:
+    """Return the type of an option that is an integer from `low` to `high`."""
+    bounded_below = at_least(low)
+
+    def number(text: str) -> int:
+        value = bounded_below(text)
+        if value > high:
+            raise argparse.ArgumentTypeError(f"{value} is more than {high}")
+        return value
+
+    return number
+
+
 def positive(text: str) -> float:
     """Parse an option that is a finite number greater than 0."""
     value = non_negative(text)
