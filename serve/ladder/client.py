@@ -37,8 +37,8 @@ class ArenaClient:
     """The API of the Arena at `arena` (without `/api`), for the account of `token`. Use it as a context manager.
 
     A request that got status 429 is sent again after the time in `Retry-After`, if that is at most `patience_s` seconds in
-    all. A reading request that got a status of 500 or more is sent up to three times more within that time; a writing one isn't,
-    because Arena may have done it. `tell` is called with a line for people before each pause, and `sleep` makes it.
+    all. A reading request that got a status of 500 or more is sent up to three times more within that time. A writing one
+    isn't, because Arena may have done it. `tell` is called with a line for people before each pause, and `sleep` makes it.
 
     Every method raises an `ArenaError`: `ArenaUnreachableError`, `ArenaDownError`, `StrangeAnswerError`, or what `BY_STATUS`
     has for the status.

@@ -289,8 +289,8 @@ def read_counters(checkpoint: Path) -> dict[str, Any]:
 def find_runs(runs_dir: str | os.PathLike[str], experiment: Experiment) -> list[Path]:
     """Return the folders under `runs_dir` of runs of exactly this experiment, oldest first, finished or not.
 
-    Of a run that was fitted to a cluster, the experiment is the one that was asked for. Raises `RunError` if `runs_dir` can't be
-    read.
+    Of a run that was fitted to a cluster, the experiment is the one that was asked for. Raises `RunError` if `runs_dir` can't
+    be read.
     """
     found = []
     with disk_errors(Path(runs_dir)):
