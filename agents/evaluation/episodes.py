@@ -121,17 +121,21 @@ def at_random(seed: int) -> Decide:
 def play(world: BatchEnv, decide: Decide, episodes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Play `episodes` episodes, rounded up, and return their returns, float64 (E,), and lengths, int64 (E,).
 
-    Each row plays the same number of episodes, because otherwise the first episodes to end would mostly be short ones.
+    Each row that acts plays the same number of episodes, because otherwise the first episodes to end would mostly be short
+    ones.
     """
-    per_row = -(-episodes // world.num_envs)
     ended, begins = np.zeros(world.num_envs, np.int64), np.ones(world.num_envs, np.bool_)
     returns: list[float] = []
     lengths: list[int] = []
     world.restart(seed)
     world.drain_episodes()
-    while (ended < per_row).any():
+    # Rows that are for something else, such as a wider stage of a curriculum, never end an episode.
+    acts = world.valid.copy()
+    per_row = -(-episodes // max(1, int(acts.sum())))
+    while (ended[acts] < per_row).any():
         world.advance(decide(world, begins))
         begins = world.terminated | world.truncated
+        acts |= world.valid
         columns = world.drain_episodes()
         for row, episode_return, length in zip(columns["row"], columns["return"], columns["length"], strict=True):
             ended[row] += 1

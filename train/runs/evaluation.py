@@ -16,7 +16,7 @@ from envs.battlesnake.vector_env import BattlesnakeVectorEnv
 from envs.common.errors import ConfigError
 from envs.wrappers import layers
 from train.config import Experiment
-from train.worlds.build import make_world, without_training, world_options
+from train.worlds.build import make_world, measured, world_options
 
 if TYPE_CHECKING:
     import torch
@@ -28,7 +28,8 @@ class Evaluator:
     """Says when an evaluation is due and carries it out.
 
     The policy takes the likeliest action, as an exported one does. Every evaluation of a run plays the same games (their seed
-    is the run's own plus a constant), so differences between two evaluations come from the policy. Raises `UnknownNameError`
+    is the run's own plus a constant), so differences between two evaluations come from the policy. Of a curriculum they are
+    games of the last stage, whichever is being trained in (`train.worlds.build.measured`). Raises `UnknownNameError`
     for opponents that don't exist, and `ConfigError` for snakes with a memory.
     """
 
@@ -37,8 +38,8 @@ class Evaluator:
         self.experiment, self.settings = experiment, experiment.evaluation
         self._seed = experiment.seed + _SEED_OFFSET
         games = min(self.settings.games, GAMES_AT_ONCE)
-        options = without_training({**world_options(experiment), **self.settings.env_options, "num_games": games})
-        self._world = make_world(options)
+        options = {**world_options(experiment), **self.settings.env_options, "num_games": games}
+        self._world = make_world(measured(options))
         if self._world.evaluation == "opponents":
             if experiment.is_recurrent:
                 raise ConfigError(

@@ -11,11 +11,12 @@ from envs.common.parts import import_modules
 from train.config import Experiment
 
 _FOR_TRAINING = ("rnd", "augment", "self_play")
+_CURRICULUM, _MIXTURES = "curriculum", ("mixture", "several")
 
 envs.register("mixture", "train.worlds.mixture:Mixture")
 # Its name in experiments and runs of commit 9be3ed9 and earlier.
 envs.register("several", "train.worlds.mixture:Mixture")
-envs.register("curriculum", "train.worlds.curriculum:Curriculum")
+envs.register(_CURRICULUM, "train.worlds.curriculum:Curriculum")
 
 
 def world_options(experiment: Experiment) -> dict[str, Any]:
@@ -25,12 +26,36 @@ def world_options(experiment: Experiment) -> dict[str, Any]:
 
 
 def without_training(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a world without those that are for training only. A policy is measured in that world."""
+    """Return the options of a world without those that are for training only."""
     return {name: value for name, value in options.items() if name not in _FOR_TRAINING}
 
 
+def measured(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options, `name` among them, of the world in which a policy is measured while it trains in that of `options`.
+
+    It lacks what is for training only. Of a curriculum it is the last stage, because the games that measure would move a
+    curriculum on, and each measurement would begin where the one before it ended. Other options beside the `stages` replace
+    those of the last one. In a mixture, a curriculum has its last stage alone.
+    """
+    plain = without_training(options)
+    if plain["name"] == _CURRICULUM:
+        last = plain.pop("stages")[-1]
+        return measured({**last.get("options", {}), **plain, "name": last["name"]})
+    if plain["name"] in _MIXTURES:
+        plain["worlds"] = [_measured_part(world) for world in plain["worlds"]]
+    return plain
+
+
+def _measured_part(world: dict[str, Any]) -> dict[str, Any]:
+    options = without_training(world.get("options", {}))
+    if world["name"] == _CURRICULUM:
+        # It stays one: its rows are games to a mixture, whatever the last stage calls a game.
+        options["stages"] = options["stages"][-1:]
+    return {**world, "options": options}
+
+
 def single_world(experiment: Experiment) -> BatchEnv:
-    """Build the world in which the experiment's policy is measured, of one game. Raises what `make_world` raises."""
+    """Build the experiment's world without what is for training only, of one game. Raises what `make_world` raises."""
     return make_world(without_training({**world_options(experiment), "num_games": 1}))
 
 
@@ -46,7 +71,7 @@ def make_world(env_config: dict[str, Any]) -> BatchEnv:
     options = dict(env_config)
     name, rnd, augment = options.pop("name"), options.pop("rnd", None), options.pop("augment", None)
     # A curriculum's stages have one pool together.
-    self_play = None if name == "curriculum" else options.pop("self_play", None)
+    self_play = None if name == _CURRICULUM else options.pop("self_play", None)
     import_modules(options.pop("imports", ()))
     try:
         world = envs.make(name, **options)

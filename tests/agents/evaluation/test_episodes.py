@@ -98,6 +98,29 @@ def test_a_policy_is_told_where_episodes_begin(steps):
     assert told == [[True, True], [False, False], [True, False]]
 
 
+def test_rows_that_never_act_are_not_waited_for():
+    class Wider(Steps):
+        """The last of three rows is never to act, as those of a curriculum's wider stages."""
+
+        def restart(self, seed: int | None = None) -> None:
+            super().restart(seed)
+            self.valid[2] = False
+
+        def drain_episodes(self) -> dict[str, np.ndarray]:
+            columns = super().drain_episodes()
+            return {name: column[columns["row"] < 2] for name, column in columns.items()}
+
+        def advance(self, actions: np.ndarray) -> None:
+            assert self.calls < 10, "it waits for ever"
+            self.calls += 1
+            super().advance(actions)
+
+        calls = 0
+
+    _, lengths = play(Wider(num_games=3), lambda world, begins: np.ones(3, int), 4, seed=0)
+    assert sorted(lengths) == [2, 2, 3, 3]
+
+
 def test_the_policy_takes_what_the_mask_allows_and_random_play_is_worse(steps, run):
     policy, random = evaluate(bundle_of_a_world(str(run)), episodes=2)
     assert (policy.mean_return, policy.mean_length, policy.interval) == (2.5, 2.5, (2.0, 3.0))

@@ -150,6 +150,54 @@ def test_short_episodes_count_no_more_than_long_ones():
     assert means == {"evaluation_return_mean": 5.5, "evaluation_len_mean": 5.5}
 
 
+def in_stages(world, first, last, **evaluation):
+    """An experiment with a curriculum of two stages, by their options; the first ends within any evaluation."""
+    return Experiment.from_dict(
+        {
+            "name": "x",
+            "env": {
+                "name": "curriculum",
+                "imports": ["tests.train.small_worlds"],
+                "options": {
+                    "num_games": 2,
+                    "stages": [{"name": world, "until": 20, "options": first}, {"name": world, "options": last}],
+                },
+            },
+            "network": {"name": "mlp", "options": {"hidden_sizes": [8]}},
+            "budget": {"max_minutes": 1},
+            "evaluation": {"every_iterations": 1, "games": 4, **evaluation},
+        }
+    )
+
+
+@pytest.mark.parametrize("snakes_at_first", [2, 4])
+def test_a_curriculum_of_snakes_is_measured_by_games_on_its_last_board(snakes_at_first):
+    board = {"width": 7, "height": 7, "observation": {"radius": 3, "rotate": True}}
+    first, last = {**board, "num_snakes": snakes_at_first}, {**board, "width": 11, "height": 11, "num_snakes": 3}
+    evaluator = Evaluator(in_stages("battlesnake", first, last, opponents=[["greedy"]]))
+    weights = weights_of_left(evaluator.experiment)
+    found, again = evaluator.evaluate(weights), evaluator.evaluate(weights)
+    (expected,) = evaluate(Left(), [["greedy"]], num_games=4, seed=evaluator._seed, width=11, height=11)
+    assert found["mean_turns_vs_greedy"] == expected.mean_turns
+    assert found | {"seconds_evaluation": 0} == again | {"seconds_evaluation": 0}
+
+
+@pytest.mark.parametrize(("own", "length"), [({}, 4.0), ({"max_turns": 3}, 3.0)])
+def test_a_curriculum_of_another_world_is_measured_by_episodes_of_its_last_stage(own, length):
+    experiment = in_stages("corridor", {"max_turns": 2}, {"max_turns": 4}, env_options=own)
+    evaluator, weights = Evaluator(experiment), weights_of(experiment, always=1)
+    assert [evaluator.evaluate(weights)["evaluation_len_mean"] for _ in range(3)] == [length] * 3
+
+
+def test_a_mixture_of_curricula_is_measured_in_their_last_stages():
+    parts = [in_stages("corridor", {"max_turns": 2}, {"max_turns": most}).env for most in (4, 6)]
+    worlds = [{"name": part.name, "options": part.options} for part in parts]
+    mixture = {"name": "mixture", "imports": parts[0].imports, "options": {"worlds": worlds}}
+    experiment = Experiment.from_dict({**in_stages("corridor", {}, {}).to_dict(), "env": mixture})
+    evaluator, weights = Evaluator(experiment), weights_of(experiment, always=1)
+    assert [evaluator.evaluate(weights)["evaluation_len_mean"] for _ in range(3)] == [5.0] * 3
+
+
 def test_options_of_the_world_can_differ_from_those_of_training():
     experiment = toy("corridor", options={"max_turns": 1000})
     data = {**experiment.to_dict(), "evaluation": {"every_iterations": 1, "env_options": {"max_turns": 3}}}
