@@ -54,6 +54,9 @@ class NoveltyBonus:
 
     def take_in(self, observations: np.ndarray) -> None:
         """Update the running statistics."""
+        # In self-play there are steps on which opponents alone act.
+        if not len(observations):
+            return
         batch = torch.from_numpy(observations).float()
         mean, count = batch.mean(0), float(len(batch))
         shift, total = mean - self._mean, self._count + count

@@ -102,6 +102,19 @@ def test_worlds_come_curious_by_their_options() -> None:
     world.close()
 
 
+def test_a_step_on_which_opponents_alone_act_changes_nothing() -> None:
+    board = {"num_games": 1, "num_snakes": 3, "width": 7, "height": 7, "observation": {"radius": 6}}
+    pool = {"opponents": ["flood"], "share": 1.0, "past_every": None}
+    world = make_world({"name": "battlesnake", **board, "self_play": pool, "rnd": {"coef": 1.0}})
+    world.restart(0)
+    idle = 0
+    while idle < 5:
+        idle += not world.valid.any()
+        world.advance(np.zeros(world.num_envs, np.int64))
+    assert np.isfinite(world.rewards).all()
+    assert world.novelty._mean.isfinite().all()
+
+
 def test_what_is_known_of_novelty_goes_on_in_another_world() -> None:
     """Same bonus for the same pictures from then on, and the same learning; without it everything would be new again."""
     worlds = [CuriousWorld(Counting(space=SPACE), learning_rate=1e-3, seed=seed) for seed in (0, 1)]
