@@ -12,6 +12,7 @@ from agents import evaluation, make
 from agents.evaluation.anchored_elo import AnchoredGames, elo_against
 from agents.evaluation.episodes import GAMES_AT_ONCE, Decide, play
 from envs.api import BatchEnv
+from envs.battlesnake.observations import choose_observation
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
 from envs.common.errors import ConfigError
 from envs.wrappers import layers
@@ -30,7 +31,8 @@ class Evaluator:
     The policy takes the likeliest action, as an exported one does. Every evaluation of a run plays the same games (their seed
     is the run's own plus a constant), so differences between two evaluations come from the policy. Of a curriculum they are
     games of the last stage, whichever is being trained in (`train.worlds.build.measured`). Raises `UnknownNameError`
-    for opponents that don't exist, and `ConfigError` for snakes with a memory.
+    for opponents that don't exist, and `ConfigError` for more of them than the board or the policy takes, and for snakes with a
+    memory.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -47,6 +49,8 @@ class Evaluator:
                     " Set evaluation: null, or ppo.lstm_units: 0"
                 )
             self._opponents = {name: make(name) for group in self.settings.opponents for name in group}
+            for group in self.settings.opponents:
+                self._require_a_game_against(group)
 
     def is_due(self, counters: Mapping[str, Any]) -> bool:
         """Whether an evaluation is due, by the run's `counters`."""
@@ -75,11 +79,36 @@ class Evaluator:
             metrics = episode_means(network, self._world, episodes=self.settings.games, seed=self._seed)
         return {**metrics, "seconds_evaluation": time.monotonic() - began}
 
+    def _snakes(self) -> BattlesnakeVectorEnv:
+        *_, world = layers(self._world)
+        assert isinstance(world, BattlesnakeVectorEnv)
+        return world
+
+    def _require_a_game_against(self, group: Sequence[str]) -> None:
+        """Play a turn among the opponents, one of them in the policy's seat: a run would end at its first evaluation."""
+        world = self._snakes()
+        state, others = world.state, [self._opponents[name] for name in group]
+        try:
+            choose_observation(world.observation, 1 + len(group))
+            evaluation.play_games(
+                [others[0], *others],
+                num_games=1,
+                width=state.width,
+                height=state.height,
+                settings=state.settings,
+                seed=self._seed,
+                max_turns=1,
+            )
+        except ConfigError as error:
+            raise ConfigError(
+                f"evaluation.opponents: the policy can't meet {group_label(group)} in its world: {error}. Name fewer or other"
+                " opponents, or a larger board"
+            ) from error
+
     def _against_opponents(self, weights: Mapping[str, np.ndarray]) -> dict[str, float]:
         from train.runs.export import policy_in_memory
 
-        *_, world = layers(self._world)
-        assert isinstance(world, BattlesnakeVectorEnv)
+        world = self._snakes()
         policy, state = policy_in_memory(self.experiment, weights), world.state
         metrics: dict[str, float] = {}
         rated: list[AnchoredGames] = []

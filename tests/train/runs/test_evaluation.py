@@ -14,6 +14,7 @@ from envs.common.errors import ConfigError, UnknownNameError
 from tests.train.experiments import toy
 from tests.train.small_worlds import ToyWorld
 from train.config import Experiment
+from train.run import check
 from train.runs.evaluation import Evaluator, episode_means, group_label
 from train.runs.export import build_network
 
@@ -79,6 +80,22 @@ def test_unknown_opponents_are_refused_before_training():
     with pytest.raises(UnknownNameError, match="Did you mean 'greedy'"):
         Evaluator(snakes(opponents=[["greddy"]]))
     assert "greedy" in agents.names()
+
+
+@pytest.mark.parametrize(
+    ("board", "opponents", "why"),
+    [
+        ({}, 16, "num_snakes is 17; it must be an integer from 1 to 16"),
+        ({"width": 5, "height": 5}, 8, "holds at most 8 snakes on 5x5, not 9"),
+        ({"width": 3, "height": 3}, 4, "too few start cells for 5 snakes on 3x3"),
+        ({"observation": "bordered-51s", "num_snakes": 2}, 2, "channels for 2 snakes, the game has 3"),
+    ],
+)
+def test_more_opponents_than_there_is_room_for_are_refused_before_training(board, opponents, why):
+    changes = [f"env.options.{name}={value}" for name, value in board.items()]
+    experiment = snakes(opponents=[["random"], ["random"] * opponents]).override(changes)
+    with pytest.raises(ConfigError, match=rf"evaluation.opponents: .* {opponents}xrandom .*{why}.*Name fewer"):
+        check(experiment)
 
 
 def test_with_ratings_of_the_opponents_there_is_the_policys_own():
