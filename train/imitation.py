@@ -11,6 +11,7 @@ returns that followed.
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from train.demonstrations.teacher import Teacher
 from train.runs.metrics import means_of, nested_result
 from train.schedule import value_at
 from train.worlds.build import make_world, world_options
-from train.worlds.state import remember
+from train.worlds.state import remember, restore_progress, save_progress
 
 
 def ask_once(settings: ImitationSettings, world: BatchEnv) -> None:
@@ -107,8 +108,13 @@ class Imitation(DemonstrationLearner):
             told.append(self.update(self.demonstrations.sample(self.settings.train_batch_size, self.rng)))
         return told
 
+    def save_to_path(self, path: str) -> None:
+        super().save_to_path(path)
+        save_progress(self.world, Path(path))
+
     def restore_from_path(self, path: str) -> None:
         super().restore_from_path(path)
+        restore_progress(self.world, Path(path), self.network)
         self.world.restart(int(self.rng.integers(1 << 31)))
 
     def stop(self) -> None:

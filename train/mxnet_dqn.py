@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
@@ -21,10 +21,14 @@ from agents.networks.starter_pack_shape import shape_of
 from envs.common.bounded import parse_json, read_text
 from train.algorithm_settings import MXNetDQNSettings
 from train.config import Experiment, NetworkSettings
-from train.runs.export import WEIGHTS
+from train.runs.export import WEIGHTS, network_with
 from train.runs.folder import RunError
 from train.runs.metrics import means_of, nested_result
 from train.worlds.build import make_world, world_options
+from train.worlds.state import remember, restore_progress, save_progress
+
+if TYPE_CHECKING:
+    import torch
 
 TRAINER, COUNTERS = "trainer.states", "learner.json"
 NETWORK, TARGET = "network.", "target."
@@ -138,6 +142,7 @@ class MXNetDQN:
 
     def __init__(self, experiment: Experiment) -> None:
         assert isinstance(experiment.settings, MXNetDQNSettings)
+        self.experiment = experiment
         self.settings = settings = experiment.settings
         self.world = world = make_world(world_options(experiment))
         self.num_actions = int(world.single_action_space.n)
@@ -189,6 +194,7 @@ class MXNetDQN:
 
     def train(self) -> dict[str, Any]:
         """Play `num_steps` steps of every game, with the updates that are due. Returns metrics, named and nested as RLlib's."""
+        remember(self.world, self.torch_network())
         told: list[dict[str, float]] = []
         decisions, playing, learning = 0, 0.0, 0.0
         for _ in range(self.settings.num_steps):
@@ -215,11 +221,19 @@ class MXNetDQN:
         """Return the network's weights, by the names of `train.rllib.modules.NetworkModule`."""
         return {NETWORK + name: weights for name, weights in weights_of(self.learner.network).items()}
 
+    def torch_network(self) -> torch.nn.Module:
+        """Return the network as torch has it. A world may keep it so, as a past self (`train.worlds.self_play`)."""
+        return network_with(self.experiment, self.world, self.policy_weights())
+
     def save_to_path(self, path: str) -> None:
-        """Save both networks, the optimiser and the counters. As with the other algorithms, the memory isn't saved."""
+        """Save both networks, the optimiser, the counters and what the world keeps.
+
+        As with the other algorithms, the memory isn't saved.
+        """
         target = {TARGET + name: weights for name, weights in weights_of(self.learner.target).items()}
         save_file({**self.policy_weights(), **target}, Path(path, WEIGHTS))
         self.learner.trainer.save_states(str(Path(path, TRAINER)))
+        save_progress(self.world, Path(path))
         Path(path, COUNTERS).write_text(json.dumps({"updates": self.learner.updates, "games": self.games}) + "\n")
 
     def restore_from_path(self, path: str) -> None:
@@ -229,6 +243,7 @@ class MXNetDQN:
         set_weights(learner.target, _named(weights, TARGET))
         learner.trainer.load_states(str(Path(path, TRAINER)))
         learner.updates, self.games = _read_counters(Path(path, COUNTERS))
+        restore_progress(self.world, Path(path), self.torch_network())
         # With the first seed, it would play the run's first games again.
         self.rng = np.random.default_rng([self.seed, learner.updates, int(self.games)])
         self.world.restart(int(self.rng.integers(1 << 31)))

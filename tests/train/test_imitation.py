@@ -11,12 +11,14 @@ import agents
 import procsnake
 from agents.policy import Policy
 from envs.common.errors import ConfigError, UnknownNameError
+from tests.train.worlds.test_self_play import plain_values
 from train.config import Experiment
 from train.demonstrations.dataset import NO_DEMONSTRATION, DemonstrationBatch, Demonstrations, Episodes
 from train.imitation import Imitation
 from train.run import check, train
 from train.runs.export import checkpointed_weights
 from train.runs.folder import RunFolder
+from train.worlds.state import PROGRESS, progress_of
 
 PLAIN = "network={name: mlp, options: {hidden_sizes: [8]}}"
 
@@ -294,6 +296,31 @@ def test_a_resumed_run_plays_other_games_than_the_run_began_with(started, tmp_pa
     assert (again.world.observations != beginning.world.observations).any()
     draws = [algorithm.rng.integers(1 << 40) for algorithm in resumed]
     assert draws[0] == draws[1] != draws[2]
+
+
+def test_a_resumed_run_has_the_pool_and_the_win_rates_of_before(started, tmp_path):
+    league = {"opponents": ["greedy"], "share": 1.0, "past_every": 1, "most_past": 2}
+    begun, resumed = (started(experiment(world={"self_play": league}, num_steps=30)) for _ in range(2))
+    for _ in range(3):
+        begun.train()
+    begun.save_to_path(str(tmp_path))
+    resumed.restore_from_path(str(tmp_path))
+    kept, found = (progress_of(algorithm.world)["SelfPlay"] for algorithm in (begun, resumed))
+    assert [name for name, _, _ in kept["pool"]["past"]] == ["past 2", "past 3"]
+    assert kept["pool"]["fixed"]["greedy"] != 0.5
+    assert resumed.world.pool.past[0].player(torch.zeros(1, 7, 7, 12))[0].shape == (1, 3)
+    np.testing.assert_equal(plain_values(found), plain_values(kept))
+
+
+def test_checkpoints_of_before_there_was_a_worlds_progress_are_still_read(started, tmp_path):
+    league = {"opponents": ["greedy"], "share": 1.0, "past_every": 1}
+    begun, resumed = (started(experiment(world={"self_play": league})) for _ in range(2))
+    begun.train()
+    begun.save_to_path(str(tmp_path))
+    (tmp_path / PROGRESS).unlink()
+    resumed.restore_from_path(str(tmp_path))
+    assert resumed.agent_steps == begun.agent_steps
+    assert resumed.world.pool.past == []
 
 
 def test_a_teacher_that_fails_is_found_before_anything_starts(monkeypatch):

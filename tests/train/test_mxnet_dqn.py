@@ -14,10 +14,12 @@ from agents.policy import Policy
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.train.experiments import toy_q
 from tests.train.small_worlds import best_masked_return
+from tests.train.worlds.test_self_play import plain_values
 from train.algorithm_settings import MXNetDQNSettings
 from train.config import Experiment, NetworkSettings
 from train.run import train
 from train.runs.folder import RunError
+from train.worlds.state import PROGRESS, progress_of
 
 if find_spec("mxnet") is None:
     pytest.skip("the extra [mxnet] is not installed", allow_module_level=True)
@@ -254,6 +256,33 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     np.testing.assert_array_equal(first.world.observations, twin.world.observations)
     assert (first.world.observations != beginning.world.observations).any()
     assert train(resume=stopped.path).metrics["agent_steps"] == 6400
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_resumed_run_has_the_pool_and_the_stage_of_before(tmp_path, kept):
+    """A checkpoint without the world's progress is one of an older version."""
+    window = {"view": "window", "radius": 5, "rotate": True}
+    board = {"name": "battlesnake", "options": {"num_snakes": 2, "width": 7, "height": 7, "observation": window}}
+    stages = [{**board, "until": 30}, {**board, "options": {**board["options"], "width": 5, "height": 5}}]
+    league = {"opponents": ["greedy"], "share": 1.0, "past_every": 1, "most_past": 2}
+    env = {"name": "curriculum", "options": {"num_games": 4, "stages": stages, "self_play": league}}
+    experiment = Experiment.from_dict({**snakes(1).to_dict(), "env": env}).override(["mxnet_dqn.num_steps=20"])
+    begun, resumed = MXNetDQN(experiment), MXNetDQN(experiment)
+    for _ in range(3):
+        begun.train()
+    begun.save_to_path(str(tmp_path))
+    if not kept:
+        (tmp_path / PROGRESS).unlink()
+    resumed.restore_from_path(str(tmp_path))
+    progress, found = (plain_values(progress_of(algorithm.world)) for algorithm in (begun, resumed))
+    assert progress["Curriculum"]["stage"] == 1
+    assert len(progress["Curriculum"]["world"]["SelfPlay"]["pool"]["past"]) == 2
+    if kept:
+        np.testing.assert_equal(found, progress)
+        resumed.train()
+    else:
+        assert resumed.world.stage == 0
+        assert resumed.learner.updates == begun.learner.updates
 
 
 def test_mistakes_are_told_before_anything_starts(tmp_path):

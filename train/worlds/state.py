@@ -6,6 +6,7 @@ itself, and here all layers are asked.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envs.api import BatchEnv
@@ -14,6 +15,8 @@ from envs.wrappers import layers
 if TYPE_CHECKING:
     import torch
 
+PROGRESS = "world.pt"
+"""The file that holds a world's progress in checkpoints of algorithms without Ray. RLlib's have it among their own."""
 _OLD_NAMES = {"SeveralWorlds": "Mixture"}
 """Classes as checkpoints of older versions (commit 9be3ed9) name them."""
 
@@ -36,3 +39,23 @@ def carry_on(world: BatchEnv, progress: dict[str, Any], network: torch.nn.Module
     for layer in layers(world):
         if (name := type(layer).__name__) in known:
             layer.carry_on(known[name], network)
+
+
+def save_progress(world: BatchEnv, checkpoint: Path) -> None:
+    """Write the progress of `world` into the folder of a checkpoint, if there is any."""
+    import torch
+
+    if progress := progress_of(world):
+        torch.save(progress, checkpoint / PROGRESS)
+
+
+def restore_progress(world: BatchEnv, checkpoint: Path, network: torch.nn.Module) -> None:
+    """Have `world` continue from what `save_progress` wrote. The next call is `restart`.
+
+    Checkpoints of commit ce5d4e9 and earlier have no such file, and the world then begins anew.
+    """
+    import torch
+
+    if (path := checkpoint / PROGRESS).is_file():
+        # A pickle, because worlds keep what they like: a run of strangers was refused before (`train.runs.resuming`).
+        carry_on(world, torch.load(path, map_location="cpu", weights_only=False), network)
