@@ -67,7 +67,8 @@ class BatchEnv(VectorEnv):
     num_games: int
     rows_per_game: int
     env_steps_per_advance: int
-    """The number of steps that one `advance` takes, over all games. It is more than `num_games` if actions are repeated."""
+    """The number of steps that the next `advance` takes, over all games. It is more than `num_games` if actions are repeated.
+    It changes where a curriculum's stages differ, so it is read before each `advance`."""
     observation_contract: dict[str, Any] | None = None
     """The observation type in the form of a policy's card: `type` str, `version` int and options, in JSON's types. It is None
     if the world has only one type of observation."""

@@ -43,6 +43,7 @@ class BatchWrapper(BatchEnv):
     def _take_over(self) -> None:
         """Show the world's arrays. They may be other ones after a restart."""
         world = self.world
+        self.env_steps_per_advance = world.env_steps_per_advance
         self.observations, self.final_observations = world.observations, world.final_observations
         self.valid, self.action_mask, self.rewards = world.valid, world.action_mask, world.rewards
         self.terminated, self.truncated = world.terminated, world.truncated
@@ -158,6 +159,7 @@ class ActionRepeat(BatchWrapper):
 
     def _take_over(self) -> None:
         super()._take_over()
+        self.env_steps_per_advance *= self.repeat
         self.rewards, self.terminated, self.truncated, self.final_observations = self._own
 
     def restart(self, seed: int | None = None) -> None:

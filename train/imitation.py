@@ -60,8 +60,9 @@ class Imitation(DemonstrationLearner):
         self._threads.before_update()
         remember(self.world, self.network)
         told: list[dict[str, float]] = []
-        before, playing, learning = self.agent_steps, 0.0, 0.0
+        before, env_steps, playing, learning = self.agent_steps, 0, 0.0, 0.0
         for _ in range(self.settings.num_steps):
+            env_steps += self.world.env_steps_per_advance
             began = time.perf_counter()
             demonstrations = self.play()
             played = time.perf_counter()
@@ -69,7 +70,7 @@ class Imitation(DemonstrationLearner):
             playing, learning = playing + played - began, learning + time.perf_counter() - played
         learned = means_of(told) | {"learning_rate": self.learning_rate, "lessons": float(self.demonstrations.added)}
         return nested_result(
-            env_steps=self.settings.num_steps * self.world.num_games,
+            env_steps=env_steps,
             agent_steps=self.agent_steps - before,
             playing=playing,
             learning=learning,

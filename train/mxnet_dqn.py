@@ -196,8 +196,9 @@ class MXNetDQN:
         """Play `num_steps` steps of every game, with the updates that are due. Returns metrics, named and nested as RLlib's."""
         remember(self.world, self.torch_network())
         told: list[dict[str, float]] = []
-        decisions, playing, learning = 0, 0.0, 0.0
+        env_steps, decisions, playing, learning = 0, 0, 0.0, 0.0
         for _ in range(self.settings.num_steps):
+            env_steps += self.world.env_steps_per_advance
             began = time.perf_counter()
             taken = self.play()
             played = time.perf_counter()
@@ -209,7 +210,7 @@ class MXNetDQN:
             "updates": self.learner.updates,
         }
         return nested_result(
-            env_steps=self.settings.num_steps * self.world.num_games,
+            env_steps=env_steps,
             agent_steps=decisions,
             playing=playing,
             learning=learning,

@@ -212,6 +212,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         buffer = self._allocate(steps)
         cut: Cut = []
         self._inference = stepping = 0.0
+        self._env_steps = 0
         end, began = 0, clock()
         actions = np.zeros(self.num_envs, np.int64)
         for step in work.told("step", steps):
@@ -224,6 +225,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self._decide(entry, explore, random_actions)
             chosen = entry[Columns.ACTIONS]
             actions[rows] = self._views.in_the_world(chosen) if self._views else chosen
+            self._env_steps += env.env_steps_per_advance
             decided = clock()
             env.advance(actions)
             stepping += clock() - decided
@@ -348,7 +350,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         gamma, gae_lambda = settings.gamma, settings.gae_lambda
         columns[ADVANTAGES] = gae(rows, rewards, values, ended, final_values, last_values, gamma, gae_lambda)
         columns[VALUE_TARGETS] = columns[ADVANTAGES] + values
-        return Fragment(columns, env_steps=steps * self.env.env_steps_per_advance)
+        return Fragment(columns, env_steps=self._env_steps)
 
     def _log_steps(self, fragment: Fragment) -> None:
         env_steps, agent_steps = fragment.env_steps(), fragment.agent_steps()

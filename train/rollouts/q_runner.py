@@ -87,7 +87,7 @@ class QRunner(BatchEnvRunner):
             final_observations=observations,
             steps=steps,
             num_rows=self.num_envs,
-            env_steps_a_step=self.env.env_steps_per_advance,
+            steps_of_games=self._env_steps,
             worker=max(0, self.worker_index - 1),
             stream=self._stream,
             sequence=self._sequence - 1,

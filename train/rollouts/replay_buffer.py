@@ -46,8 +46,8 @@ class Rollout:
     """The name of an unbroken sequence of rollouts. A restarted runner begins a new one."""
     sequence: int
     """Its place in its stream, counted from 0."""
-    env_steps_a_step: int = 1
-    """The number of steps of games that one step of the world stands for, over all games."""
+    steps_of_games: int = 0
+    """The number of steps of whole games that it holds."""
     priorities: np.ndarray | None = None
     """The first priorities by the worker's own Q values, float32 (steps, rows), or None for the highest priority so far. They
     belong to the `steps` starts that this rollout completes, which begin n_step steps before it."""
@@ -58,7 +58,7 @@ class Rollout:
 
     def env_steps(self) -> int:
         """Steps of whole games."""
-        return self.steps * self.env_steps_a_step
+        return self.steps_of_games
 
 
 class ReplayBuffer:

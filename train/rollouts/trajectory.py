@@ -78,7 +78,7 @@ class TrajectoryRunner(BatchEnvRunner):
         entries, observations = self._joined(cut)
         return Trajectory(
             columns,
-            env_steps=steps * self.env.env_steps_per_advance,
+            env_steps=self._env_steps,
             final_entries=entries,
             final_observations=observations,
             last_rows=going_on,

@@ -64,6 +64,7 @@ class Curriculum(BatchEnv):
         if self_play is not None:
             self.worlds = _with_one_pool(self.worlds, self_play)
         self.stage, self.decisions = 0, 0
+        self.env_steps_per_advance = first.env_steps_per_advance
         self._seed: int | None = None
         self._columns: list[dict[str, np.ndarray]] = []
 
@@ -131,6 +132,7 @@ class Curriculum(BatchEnv):
 
     def _show(self) -> None:
         world = self.worlds[self.stage]
+        self.env_steps_per_advance = world.env_steps_per_advance
         rows = slice(0, world.num_envs)
         self.observations[rows], self.valid[rows] = world.observations, world.valid
         self.valid[world.num_envs :] = False

@@ -56,6 +56,7 @@ class Mixture(BatchEnv):
             self.action_mask = np.ones((self.num_envs, first.action_mask.shape[1]), np.bool_)
         ends = np.cumsum([world.num_envs for world in self.worlds]).tolist()
         self._rows = [slice(end - world.num_envs, end) for end, world in zip(ends, self.worlds, strict=True)]
+        self._count_steps()
 
     def restart(self, seed: int | None = None) -> None:
         for k, world in enumerate(self.worlds):
@@ -105,7 +106,11 @@ class Mixture(BatchEnv):
         for world in self.worlds:
             world.close(**options)
 
+    def _count_steps(self) -> None:
+        self.env_steps_per_advance = sum(world.env_steps_per_advance for world in self.worlds)
+
     def _copy(self) -> None:
+        self._count_steps()
         for world, rows in zip(self.worlds, self._rows, strict=True):
             for name in _COPIED:
                 getattr(self, name)[rows] = getattr(world, name)

@@ -4,6 +4,14 @@ import numpy as np
 import pytest
 
 from envs.common.errors import ConfigError
+from tests.train.experiments import toy, toy_q
+from train.appo import APPOConfig
+from train.config import Experiment
+from train.dqn import DQNConfig
+from train.ppo import PPOConfig
+from train.rollouts.batch_runner import BatchEnvRunner
+from train.rollouts.q_runner import QRunner
+from train.rollouts.trajectory import TrajectoryRunner
 from train.worlds.build import make_world
 from train.worlds.state import carry_on, progress_of
 
@@ -108,3 +116,38 @@ def test_all_stages_share_one_pool():
     assert env.worlds[1].pool is env.worlds[0].pool
     assert env.valid.reshape(4, 4).sum(1).tolist() == [1] * 4
     assert "league_flood" in env.drain_episodes()
+
+
+def in_identity(algorithm: str) -> Experiment:
+    """Three games of one row each, and after 10 decisions five."""
+    stages = [{"name": "identity", "until": 10, "options": {"num_games": 3}}, {"name": "identity", "options": {"num_games": 5}}]
+    data = toy("identity", algorithm=algorithm).to_dict() if algorithm != "dqn" else toy_q("identity").to_dict()
+    return Experiment.from_dict({**data, "env": {**data["env"], "name": "curriculum", "options": {"stages": stages}}})
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "config", "kind"),
+    [("ppo", PPOConfig, BatchEnvRunner), ("appo", APPOConfig, TrajectoryRunner), ("dqn", DQNConfig, QRunner)],
+)
+def test_steps_of_games_are_counted_by_the_stage_that_plays_them(one_ray, algorithm, config, kind):
+    runner = kind(config=config.from_experiment(in_identity(algorithm)), worker_index=0)
+    (experience,) = runner.sample(num_timesteps=16)
+    assert experience.env_steps() == 4 * 3 + 12 * 5
+    runner.stop()
+
+
+def test_snakes_of_a_game_take_its_steps_together():
+    env = curriculum({**SMALL, "until": 20}, LARGE)
+    assert env.env_steps_per_advance == 4
+    env.restart(0)
+    assert env.env_steps_per_advance == 4
+
+
+def test_what_is_around_a_curriculum_counts_the_steps_of_the_running_stage():
+    stages = [{"name": "identity", "until": 3, "options": {"num_games": 3}}, {"name": "identity", "options": {"num_games": 5}}]
+    curriculum = {"name": "curriculum", "options": {"stages": stages}}
+    env = make_world({"name": "mixture", "worlds": [curriculum, curriculum], "augment": ["translate"]})
+    assert env.env_steps_per_advance == 2 * 3
+    env.restart(0)
+    env.advance(np.zeros(env.num_envs, np.int64))
+    assert env.env_steps_per_advance == 2 * 5

@@ -46,6 +46,16 @@ def test_each_world_goes_its_own_way():
     assert all(expected)
 
 
+def test_steps_of_games_are_those_of_all_worlds():
+    coinrun = {"name": "procgen/coinrun", "options": {"num_games": 2, "action_repeat": 4}}
+    mixture = envs.make("mixture", worlds=[coinrun, {"name": "procgen/coinrun", "options": {"num_games": 3}}])
+    assert mixture.env_steps_per_advance == 2 * 4 + 3
+    mixture.restart(0)
+    mixture.advance(np.zeros(5, np.int64))
+    assert mixture.env_steps_per_advance == 2 * 4 + 3
+    mixture.close()
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
