@@ -122,11 +122,8 @@ class PPOSettings(AlgorithmSettings):
             raise UnknownNameError(f"{self.algorithm}.optimizer", str(self.optimizer), OPTIMIZERS)
         require_schedule(self, self.algorithm, "learning_rate", 1.0)
         require_schedule(self, self.algorithm, "ent_coef")
-        require(self, self.algorithm, "num_steps", 1)
-        require(self, self.algorithm, "num_minibatches", 1)
-        require(self, self.algorithm, "num_epochs", 1)
-        require(self, self.algorithm, "num_threads", 1)
-        require(self, self.algorithm, "lstm_units", 0)
+        for name in ("num_steps", "num_minibatches", "num_epochs", "num_threads"):
+            require(self, self.algorithm, name, 1)
         if self.lstm_units and self.symmetries:
             raise ConfigError(
                 f"{self.algorithm}.symmetries turns each decision's view at random, which a memory can't follow (lstm_units);"
@@ -134,7 +131,7 @@ class PPOSettings(AlgorithmSettings):
             )
         for name in ("gamma", "gae_lambda"):
             require(self, self.algorithm, name, 0.0, 1.0)
-        for name in ("clip_coef", "vf_coef", "max_grad_norm", "target_kl", "kl_coef", "kl_target"):
+        for name in ("lstm_units", "clip_coef", "vf_coef", "max_grad_norm", "target_kl", "kl_coef", "kl_target"):
             require(self, self.algorithm, name, 0.0)
 
     def fragments_per_update(self, num_env_runners: int) -> int:
@@ -372,7 +369,7 @@ class ImitationSettings(DemonstrationSettings):
     replay_ratio: float = 5.0
     """Lessons learned from for each one that the teacher gave."""
     replay_capacity: int = 1_000_000
-    """Lessons remembered; one takes as many bytes as the observation."""
+    """Lessons remembered, a batch at least; one takes as many bytes as the observation."""
     beta: float | Knots = 0.25
     """Probability that the teacher's move is played instead of the network's, a number or knots over agent steps."""
     explore: float = 0.3
@@ -380,8 +377,12 @@ class ImitationSettings(DemonstrationSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("num_steps", "replay_capacity"):
-            require(self, self.algorithm, name, 1)
+        require(self, self.algorithm, "num_steps", 1)
+        if self.replay_capacity < self.train_batch_size:
+            raise ConfigError(
+                f"imitation.replay_capacity is {self.replay_capacity}, less than a batch of {self.train_batch_size}, so nothing"
+                " would be learned; raise it, or lower imitation.train_batch_size"
+            )
         for name in ("explore", "value_share"):
             require(self, self.algorithm, name, 0.0, 1.0)
         require(self, self.algorithm, "temperature", 1.0)
@@ -451,9 +452,8 @@ class LearnedEvaluationSettings(AlgorithmSettings):
             require(self, self.algorithm, name, 2)
         for name in ("randomness", "discount", "search_share", "gate_speed"):
             require(self, self.algorithm, name, 0.0, 1.0)
-        for name in ("opening_turns", "inner_positions"):
+        for name in ("opening_turns", "inner_positions", "ridge"):
             require(self, self.algorithm, name, 0)
-        require(self, self.algorithm, "ridge", 0.0)
 
 
 @registered("cloning", trainer="train.cloning:Cloning", uses_ray=False)

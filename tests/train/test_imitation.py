@@ -338,6 +338,7 @@ def test_a_teacher_that_fails_is_found_before_anything_starts(monkeypatch):
         (["imitation.teacher=flod"], UnknownNameError, "Did you mean 'flood'"),
         (["imitation.teacher_options={depth: 3}"], ConfigError, "depth"),
         (["imitation.beta=2"], ConfigError, r"imitation.beta"),
+        (["imitation.replay_capacity=127"], ConfigError, "less than a batch of 128, so nothing would be learned"),
         (["imitation.replay_ratio=-1"], ConfigError, r"imitation.replay_ratio is -1"),
         (["imitation.temperature=0"], ConfigError, r"imitation.temperature is 0"),
         (["imitation.temperature=50"], ConfigError, "flood doesn't score its moves"),
