@@ -203,10 +203,11 @@ def _train_seeds(experiment: Any, options: argparse.Namespace, more: dict[str, A
     from train.runs.curves import rows_of, usual, write_curves
 
     out = str(OUTPUTS / f"{experiment.name}-seeds")
+    of_seeds = [experiment.override([f"seed={experiment.seed + k}"]) for k in range(options.seeds)]
     runs: list[Path] = []
     with progress_on_stderr(options):
-        for seed in range(experiment.seed, experiment.seed + options.seeds):
-            run = _run_of_seed(experiment.override([f"seed={seed}"]), options, more)
+        for of_seed in of_seeds:
+            run = _run_of_seed(of_seed, options, more)
             if run is None:
                 print(f"{len(runs)} of {options.seeds} seeds are finished; the same command goes on")
                 return INTERRUPTED

@@ -179,7 +179,7 @@ class Experiment:
     """A policy bundle, a run or a champion with whose weights the network begins. With None, they are random. `procsnake train`
     also takes another experiment's name, and trains that one first (`train.stages`)."""
     seed: int = 0
-    """The number from which all random numbers of the run follow."""
+    """The number from which all random numbers of the run follow, up to four billion."""
     num_env_runners: int = 0
     """The number of processes that play. With 0, the process that learns plays, too, which is fastest on few cores."""
     num_learners: int = 0
@@ -197,7 +197,8 @@ class Experiment:
     """What `procsnake tune` searches. A run itself ignores it."""
 
     def __post_init__(self) -> None:
-        require(self, "", "seed", 0)
+        # NumPy and RLlib take seeds up to 2³² - 1. The numbers of seeds, processes and evaluations are added to it.
+        require(self, "", "seed", 0, 4_000_000_000)
         require(self, "", "num_env_runners", 0)
         require(self, "", "num_learners", 0)
         require(self, "", "num_gpus_per_learner", 0)

@@ -180,6 +180,13 @@ def test_seeds_are_for_new_runs(capsys):
     assert run(capsys, "train", "battlesnake-ppo", "--seeds", "1")[0] == 2
 
 
+def test_a_seed_that_can_not_be_is_told_before_the_first_is_trained(capsys, monkeypatch):
+    monkeypatch.setattr("train.commands._run_of_seed", lambda *_: pytest.fail("it trains"))
+    code, _, error = run(capsys, "train", "battlesnake-ppo", "--seeds", "2", "--set", "seed=4000000000")
+    assert code == 2
+    assert "seed is 4000000001; it must be between 0 and 4e+09" in error
+
+
 def test_only_a_run_that_was_begun_is_ended_early(capsys):
     code, _, error = run(capsys, "train", "battlesnake-ppo", "--finish")
     assert code == 2

@@ -61,6 +61,7 @@ def test_unknown_keys_and_names_are_refused_with_the_nearest(override, message):
         "ppo.anneal_lr=2",
         "ppo=3",
         "seed=-1",
+        "seed=4294967296",
         "no-equals",
         "name=a/b",
         "ppo.clip_coef=[1]",

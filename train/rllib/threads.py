@@ -21,7 +21,7 @@ class ThreadTuner:
     """
 
     def __init__(self, fixed: int | None) -> None:
-        available = int(os.environ.get("OMP_NUM_THREADS") or usable_cores())
+        available = _available()
         self._most = fixed or available
         self._tuned = fixed is None and available > 1
         self._updates = 0
@@ -38,6 +38,15 @@ class ThreadTuner:
     def _probe(self) -> None:
         one, most = _seconds(1), _seconds(self._most)
         torch.set_num_threads(self._most if most < _WORTHWHILE * one else 1)
+
+
+def _available() -> int:
+    """The number that OMP_NUM_THREADS asks for, or without one that of the cores.
+
+    OpenMP takes a list, too, with a number for each depth of nested regions.
+    """
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(asked) if asked.isdecimal() and int(asked) else usable_cores()
 
 
 def _seconds(threads: int) -> float:
