@@ -13,6 +13,8 @@ from envs.common.errors import ConfigError
 from train.algorithm_settings import ALGORITHMS
 from train.config import Experiment
 
+_GOLDEN_RATIO = 0.618034
+
 
 @dataclass(frozen=True)
 class NumberRange:
@@ -32,6 +34,11 @@ class NumberRange:
             return (tune.lograndint if self.log else tune.randint)(int(self.low), int(self.high) + 1)
         return (tune.loguniform if self.log else tune.uniform)(self.low, self.high)
 
+    def examples(self) -> tuple[Any, ...]:
+        """Return both ends and, if not only whole numbers are drawn, one between them that isn't whole."""
+        ends = self.nearest(self.low), self.nearest(self.high)
+        return ends if self.whole else (*ends, self.low + (self.high - self.low) * _GOLDEN_RATIO)
+
     def nearest(self, value: Any) -> Any:
         """Return the number in the range that is nearest to `value`, because population-based training may leave the range."""
         inside = min(max(value, self.low), self.high)
@@ -49,6 +56,10 @@ class Choice:
         from ray import tune
 
         return tune.choice(list(self.values))
+
+    def examples(self) -> tuple[Any, ...]:
+        """Return all values."""
+        return self.values
 
     def nearest(self, value: Any) -> Any:
         """Return the value itself."""
@@ -83,11 +94,17 @@ def _parsed(key: str, text: str, part: str) -> Any:
 
 
 def _number_if_it_is_one(value: Any) -> Any:
-    """YAML 1.1 reads 3e-4 as text."""
+    """YAML 1.1 reads 3e-4 and 1e5 as text."""
     try:
-        return float(value) if isinstance(value, str) else value
+        number = float(value) if isinstance(value, str) else value
     except ValueError:
         return value
+    return int(number) if isinstance(value, str) and _is_whole(value) else number
+
+
+def _is_whole(number: str) -> bool:
+    """Whether it is meant as a whole number, as 1e5 is. A point says that others are meant, too: 1.0..2.0."""
+    return float(number).is_integer() and "." not in number
 
 
 def _parse_range(key: str, text: str) -> NumberRange:
@@ -97,9 +114,9 @@ def _parse_range(key: str, text: str) -> NumberRange:
         low, high = (float(end) for end in ends)
     except ValueError:
         low, high = math.nan, math.nan
-    if not low < high or scale not in ("", "log") or (scale and low <= 0):
+    if not -math.inf < low < high < math.inf or scale not in ("", "log") or (scale and low <= 0):
         raise ConfigError(f"search {key}={text!r} is no range; e.g. 1e-4..1e-2:log, the lower end first, above 0 for log")
-    return NumberRange(low, high, log=bool(scale), whole=all(end.strip().lstrip("+-").isdigit() for end in ends))
+    return NumberRange(low, high, log=bool(scale), whole=all(map(_is_whole, ends)))
 
 
 def applying(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from train.config import Experiment, Tune
 from train.rllib.ray_runtime import running_ray
 from train.run import check
 from train.runs.folder import RunError, disk_errors, require_place
-from train.tuning.space import Choice, Space, algorithm_of, applying, parse_space, with_values
+from train.tuning.space import NumberRange, Space, algorithm_of, applying, parse_space, with_values
 
 Say = Callable[[str], None]
 
@@ -85,9 +85,7 @@ def tune(experiment: Experiment, *, runs_dir: str | os.PathLike[str] = "runs", s
             raise ConfigError("pbt changes the values of trials that go on, so Optuna can't choose them; take asha or random")
         import_module("optuna")
     base = replace(experiment, tune=Tune())
-    corners = [with_values(base, values) for values in _corners(spaces)]
-    for corner in corners:
-        check(corner)
+    corners = [_checked(base, values, key, spaces[key]) for key, values in _corners(spaces)]
     room = room_for(corners)
     folder = (Path(runs_dir) / f"{experiment.name}-tune-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
     with disk_errors(folder):
@@ -99,14 +97,29 @@ def tune(experiment: Experiment, *, runs_dir: str | os.PathLike[str] = "runs", s
     return _write_down(folder, base, trials, settings.metric)
 
 
-def _corners(spaces: Mapping[str, Space]) -> list[dict[str, Any]]:
-    """Each key's extreme values, the other keys at their first: what can't be is found before anything starts.
+def _corners(spaces: Mapping[str, Space]) -> list[tuple[str, dict[str, Any]]]:
+    """Each key with its extreme values, the other keys at their first: what can't be is found before anything starts.
 
     Values of an algorithm's section are tried with that algorithm, if the search is over several.
     """
-    ends = {key: space.values if isinstance(space, Choice) else (space.low, space.high) for key, space in spaces.items()}
+    ends = {key: space.examples() for key, space in spaces.items()}
     first = {key: values[0] for key, values in ends.items()}
-    return [{**first, **_algorithm_for(key, ends), key: value} for key, values in ends.items() for value in values]
+    return [(key, {**first, **_algorithm_for(key, ends), key: value}) for key, values in ends.items() for value in values]
+
+
+def _checked(base: Experiment, values: Mapping[str, Any], key: str, space: Space) -> Experiment:
+    """The experiment with such values, of which that of `key` is tried. Raises `ConfigError` or `UnknownNameError`."""
+    try:
+        made = with_values(base, values)
+        check(made)
+    except ConfigError as error:
+        if isinstance(space, NumberRange) and values[key] not in (space.low, space.high):
+            raise ConfigError(
+                f"search {key} would draw numbers such as {values[key]}: {error}. For whole numbers alone, write both ends as"
+                " whole ones without a point, e.g. 150000..1e6"
+            ) from error
+        raise
+    return made
 
 
 def _algorithm_for(key: str, ends: Mapping[str, Any]) -> dict[str, str]:

@@ -28,6 +28,18 @@ def test_a_range_of_whole_numbers_has_both_ends():
     assert sorted(set(draws(space, 200))) == [2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("text", ["1e5..1e6:log", "100_000 .. 1e6:log"])
+def test_a_whole_number_may_have_an_exponent(text):
+    space = parse_space("dqn.replay_capacity", text)
+    assert space == NumberRange(100_000, 1_000_000, log=True, whole=True)
+    assert set(map(type, draws(space, 20))) == {int}
+
+
+@pytest.mark.parametrize("text", ["1.0..2.0", "1.5e3..1e6", "1e-1..1e1"])
+def test_a_point_or_a_fraction_at_an_end_gives_fractions(text):
+    assert not parse_space("k", text).whole
+
+
 @pytest.mark.parametrize(("text", "log"), [("1e-4..1e-2:log", True), ("0.0001..0.01", False)])
 def test_a_range_is_drawn_evenly_or_by_the_logarithm(text, log):
     seen = np.array(draws(parse_space("k", text)))
@@ -37,12 +49,14 @@ def test_a_range_is_drawn_evenly_or_by_the_logarithm(text, log):
     assert np.mean(seen < (1e-3 if log else 5.05e-3)) == pytest.approx(0.5, abs=0.05)
 
 
-@pytest.mark.parametrize(("text", "values"), [("1,2.5,yes,3e-4", (1, 2.5, True, 3e-4)), (["a", [1]], ("a", [1]))])
+@pytest.mark.parametrize(("text", "values"), [("1,2.5,yes,3e-4,1e5", (1, 2.5, True, 3e-4, 100_000)), (["a", [1]], ("a", [1]))])
 def test_choices_keep_their_types(text, values):
-    assert parse_space("k", text) == Choice(values)
+    space = parse_space("k", text)
+    assert space == Choice(values)
+    assert list(map(type, space.values)) == list(map(type, values))
 
 
-@pytest.mark.parametrize("text", ["", "5", "5..2", "0..1:log", "1..2:ln", "a..b", "1..2..3", 7, []])
+@pytest.mark.parametrize("text", ["", "5", "5..2", "0..1:log", "1..2:ln", "a..b", "1..2..3", "1..inf", "1..1e400", 7, []])
 def test_other_texts_are_no_search_space(text):
     with pytest.raises(ConfigError, match=r"ppo\.gamma"):
         parse_space("ppo.gamma", text)
@@ -59,6 +73,8 @@ def test_values_that_were_carried_outside_come_back():
     [
         ("ppo.learning_rat=1..2", UnknownNameError, "Did you mean 'ppo.learning_rate'"),
         ("ppo.gamma=0.5..1.5", ConfigError, "ppo.gamma is 1.5"),
+        ("ppo.num_steps=1.5e1..2e2", ConfigError, r"ppo.num_steps would draw .*ppo.num_steps is .*type int.*without a point"),
+        ("ppo.num_steps=16..64.0", ConfigError, r"ppo.num_steps would draw numbers such as 45\.6"),
         ("network.name=mlp,mpl", UnknownNameError, "Did you mean 'mlp'"),
         ("no-equals", ConfigError, "no-equals"),
         ("network.options.hidden_sizes=[64,64],[128,128]", ConfigError, r"hidden_sizes='\[64,64\],\[.*tune\.search"),
@@ -69,6 +85,15 @@ def test_a_search_that_can_not_be_is_refused_before_anything_starts(tmp_path, se
     with pytest.raises(error, match=message):
         tune(toy("identity").search([search]), runs_dir=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_options_of_a_world_may_be_whole_numbers_too(tmp_path, monkeypatch):
+    checked = []
+    monkeypatch.setattr("train.tuning.tune.check", checked.append)
+    monkeypatch.setattr("train.tuning.tune.running_ray", lambda *_: pytest.fail("all were checked"))
+    with pytest.raises(pytest.fail.Exception, match="all were checked"):
+        tune(toy("identity").search(["env.options.num_games=4..1e2"]), runs_dir=tmp_path)
+    assert [repr(experiment.env.options["num_games"]) for experiment in checked] == ["4", "100"]
 
 
 def test_a_file_in_the_place_of_the_runs_is_told_before_anything_is_tried(tmp_path, monkeypatch):
