@@ -165,10 +165,12 @@ class RunFolder:
         """The columns that `progress.csv` has so far."""
         return list(self._columns)
 
-    def curve(self) -> list[dict[str, str]]:
-        """The rows of `progress.csv`, as text."""
+    def curve(self, *, whole_rows: bool = False) -> list[dict[str, str]]:
+        """The rows of `progress.csv`, as text; with `whole_rows` without a last one that was cut off."""
         try:
             text = read_text(self.path / CURVE, _MAX_CURVE)
+            # The end of a number is a number, too, so only the end of its line tells that a row is whole.
+            text = text[: text.rfind("\n") + 1] if whole_rows else text
             return list(csv.DictReader(io.StringIO(text, newline="")))
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -180,7 +182,7 @@ class RunFolder:
     def rewind(self, iteration: int) -> None:
         """Drop the rows after `iteration`, and a last row that was cut off, because a resumed run writes them again."""
         with disk_errors(self.path):
-            rows = [row for row in self.curve() if _iteration(row) <= iteration]
+            rows = [row for row in self.curve(whole_rows=True) if _iteration(row) <= iteration]
             self._columns = list(rows[0]) if rows else []
             replace_whole(self.path / CURVE, _csv(self._columns, rows, header=True) if rows else "")
 
@@ -314,7 +316,7 @@ def _asked_for(config: Path) -> Experiment:
 
 
 def _iteration(row: Mapping[str, Any]) -> float:
-    """The row's iteration, infinity for a row that was cut off."""
+    """The row's iteration, infinity for a row without one."""
     text = row.get("iteration") or ""
     return int(text) if text.isdecimal() and len(text) < 19 else math.inf
 

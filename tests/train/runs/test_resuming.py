@@ -103,6 +103,15 @@ def test_a_run_of_which_every_checkpoint_is_damaged_does_not_begin_anew(tmp_path
     assert len(run.checkpoints()) == 2
 
 
+@pytest.mark.parametrize("cut", ["1", "12", "124", "124,1", "122,0.", "1,0.5"])
+def test_a_row_that_was_cut_off_anywhere_is_dropped(tmp_path, cut):
+    run = a_run(tmp_path)
+    rows = "".join(f"{iteration},0.5\n" for iteration in range(118, 124))
+    (run.path / "progress.csv").write_text(f"iteration,loss\n{rows}{cut}")
+    run.rewind(122)
+    assert [tuple(row.values()) for row in run.curve()] == [(str(iteration), "0.5") for iteration in range(118, 123)]
+
+
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_what_older_versions_wrote_is_read_once_it_is_trusted(tmp_path, number):
     """0: no list at all; 1: a list of sizes; 2: a list of sizes of a checkpoint that was copied in part."""
