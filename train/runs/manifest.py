@@ -81,7 +81,7 @@ def _structural_flaw(checkpoint: Path) -> str | None:
 
 
 def _files(checkpoint: Path) -> dict[str, Path]:
-    found = {str(path.relative_to(checkpoint)): path for path in sorted(checkpoint.rglob("*")) if path.is_file()}
+    found = {path.relative_to(checkpoint).as_posix(): path for path in sorted(checkpoint.rglob("*")) if path.is_file()}
     return {name: path for name, path in found.items() if name not in (MANIFEST, SIGNATURE)}
 
 
