@@ -25,8 +25,9 @@ def progress_row(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
 
     The names are RLlib's own wherever it has one. `mean_<column>` are means, over the episodes that ended, of the world's own
     columns of `BatchEnv.drain_episodes`. A mixture of worlds also has `episode_return_mean_<world>` and
-    `episode_len_mean_<world>`. None of these means is there if no episode ended. `seconds_<phase>` are wall seconds, summed
-    over env runners. Metrics of modules other than the default one have the module's name in front.
+    `episode_len_mean_<world>`. None of these means is there if no episode ended, and no metric of an
+    update if there was none. `seconds_<phase>` are wall seconds, summed over env runners. Metrics of modules other than the
+    default one have the module's name in front.
     """
     played = result.get("env_runners", {})
     # A sum over nothing is NaN once there has been something to sum.
@@ -72,7 +73,9 @@ def _of_module(learned: Mapping[str, Any]) -> dict[str, float]:
     }
     # Each optimiser's has the name `gradients_<optimiser>_global_norm`.
     norms = [found.pop(name) for name in list(found) if name.startswith("gradients_") and name.endswith("_global_norm")]
-    return {**found, "gradient_norm": math.hypot(*norms)} if norms else found
+    row = {**found, "gradient_norm": math.hypot(*norms)} if norms else found
+    # After an iteration without an update, RLlib has NaN for the learning rate, too. A loss that is NaN by itself stays.
+    return row if _known(row) else {}
 
 
 def episode_sums(columns: dict[str, np.ndarray]) -> dict[str, float]:

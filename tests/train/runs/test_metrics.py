@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.train.experiments import toy
+from tests.train.experiments import toy, toy_q
 from train.algorithms import build_algorithm
 from train.runs.metrics import nested_result, progress_row
 
@@ -31,6 +31,25 @@ def test_an_iteration_in_which_no_episode_ended_has_no_means(one_ray):
     for name in ("episode_return_mean", "episode_len_mean", "mean_return", "mean_length"):
         assert [name in row for row in rows] == (ended if name.startswith("episode") else [False] * 10)
     assert all(math.isfinite(value) for row in rows for value in row.values())
+
+
+def test_an_iteration_without_an_update_has_no_metrics_of_updates(one_ray):
+    """Four games bring 16 decisions in an iteration, and there is an update for each 64."""
+    algorithm = build_algorithm(toy_q("identity", options={"num_games": 4}, learning_starts=64))
+    try:
+        rows = [row for _ in range(16) if (row := progress_row(algorithm.train(), 1.0))]
+    finally:
+        algorithm.stop()
+    updated = ["qf_loss" in row for row in rows]
+    assert False in updated[updated.index(True) :]
+    for name in ("learning_rate", "gradient_norm", "td_error_mean"):
+        assert [name in row for row in rows] == updated
+    assert all(math.isfinite(value) for row in rows for value in row.values())
+
+
+def test_a_loss_that_is_no_number_any_more_is_shown_as_such():
+    row = row_of([0], loss=math.nan, learning_rate=0.1)
+    assert math.isnan(row["loss"])
 
 
 def test_a_cause_by_which_nobody_died_has_a_share_of_zero_and_none_if_no_episode_ended():
