@@ -152,10 +152,20 @@ def _limits(stages: Sequence[dict[str, Any]]) -> list[int]:
             f"stages is {stages!r}; it must be a list like [{{until: 1e6, name: battlesnake, options: {{…}}}}, …]"
         )
     until = [stage.get("until") for stage in stages]
-    known = [limit for limit in until[:-1] if isinstance(limit, (int, float)) and not isinstance(limit, bool)]
+    known = [limit for limit in map(_decisions, until[:-1]) if limit is not None]
     if len(known) != len(stages) - 1 or until[-1] is not None or sorted(set(known)) != known:
-        raise ConfigError(f"stages end after {until} decisions; every one but the last needs `until`, and they must increase")
-    return [int(limit) for limit in known]
+        raise ConfigError(
+            f"stages end after {until} decisions; every one but the last needs `until`, a number, and they must increase"
+        )
+    return known
+
+
+def _decisions(limit: Any) -> int | None:
+    """A limit as a whole number; None for what is no finite one. YAML 1.1 reads 1e6 as text."""
+    try:
+        return None if isinstance(limit, bool) else int(float(limit))
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _interface(world: BatchEnv) -> tuple[Any, ...]:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
+from envs.common.bounded import parse_yaml
 from envs.common.errors import ConfigError
 from tests.train.experiments import toy, toy_q
 from train.appo import APPOConfig
@@ -82,6 +85,7 @@ def test_a_shrinking_world_leaves_no_ghosts():
         [],
         [SMALL, LARGE],
         [{**SMALL, "until": 5}],
+        *([{**SMALL, "until": limit}, LARGE] for limit in (math.inf, math.nan, True, "soon", [5])),
         [{**SMALL, "until": 9}, {**LARGE, "until": 5}, LARGE],
         [{**SMALL, "until": 9}, {**LARGE, "options": {**LARGE["options"], "observation": {**WINDOW, "rotate": False}}}],
     ],
@@ -89,6 +93,11 @@ def test_a_shrinking_world_leaves_no_ghosts():
 def test_stages_that_do_not_fit_are_refused(stages):
     with pytest.raises(ConfigError, match="stages"):
         curriculum(*stages)
+
+
+@pytest.mark.parametrize("limit", ["1e3", "1.0e+3", "1000"])
+def test_a_stage_ends_by_a_number_however_yaml_reads_it(limit):
+    assert curriculum({**SMALL, "until": parse_yaml(limit)}, LARGE).until == [1000]
 
 
 def test_a_curriculum_goes_on_where_it_was():
