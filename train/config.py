@@ -445,7 +445,7 @@ def _convert(value: Any, kind: Any, key: str) -> Any:
 def _number(value: Any) -> Any:
     try:
         return float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return value
 
 

@@ -59,6 +59,7 @@ def test_unknown_keys_and_names_are_refused_with_the_nearest(override, message):
         "ppo.num_steps=0",
         "ppo.gamma=1.5",
         "ppo.anneal_lr=2",
+        f"ppo.learning_rate=1{400 * '0'}",
         "ppo=3",
         "seed=-1",
         "seed=4294967296",
