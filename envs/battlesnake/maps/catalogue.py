@@ -40,7 +40,7 @@ class MapKernels(NamedTuple):
     """A map's kernels. Each works on many boards and takes (arrays, boards int64 (n,), rules)."""
 
     set_up_boards: Callable[..., int]
-    """Sets up empty boards and returns the largest set-up code."""
+    """Sets up empty boards and returns `OK`, or the code of one that failed."""
     update_boards: Callable[..., None]
 
 
@@ -151,10 +151,11 @@ def _over_boards(set_up_one: Callable[..., int], update_one: Callable[..., None]
 
     @numba.njit(nogil=True, boundscheck=BOUNDSCHECK)
     def set_up_boards(s: Boards, boards: np.ndarray, r: Rules) -> int:
-        code = 0
         for b in boards:
-            code = max(code, set_up_one(s, b, r))
-        return code
+            code = set_up_one(s, b, r)
+            if code != OK:
+                return code
+        return OK
 
     @numba.njit(nogil=True, boundscheck=BOUNDSCHECK)
     def update_boards(s: Boards, boards: np.ndarray, r: Rules) -> None:

@@ -70,6 +70,11 @@ def _refuses(s, b, r):
     return 9
 
 
+@kernel
+def _refuses_the_first_board(s, b, r):
+    return -1 if b == 0 else set_up_standard(s, b, r)
+
+
 def test_a_registered_map_plays_and_complies():
     maps.register_map("test_bottom_row", set_up_standard, _one_hazard_a_turn, most_snakes=3)
     check_map("test_bottom_row", num_snakes=3, num_games=4, num_turns=40)
@@ -101,6 +106,9 @@ def test_a_broken_set_up_is_named():
         check_map("test_broken", num_games=2)
     maps.register_map("test_broken", _refuses, update_standard)
     with pytest.raises(ConfigError, match="map 'test_broken' refused 4 snakes on 11x11"):
+        check_map("test_broken", num_games=2)
+    maps.register_map("test_broken", _refuses_the_first_board, update_standard)
+    with pytest.raises(ConfigError, match=r"map 'test_broken' refused .* \(its set-up returned -1\)"):
         check_map("test_broken", num_games=2)
 
 
