@@ -141,9 +141,8 @@ def choose_rewards(given: str | Rewards | dict[str, float] | RewardFunction) -> 
 class PotentialShaping:
     """Potential-based shaping: it adds gamma * Phi(s') - Phi(s), which doesn't change the best policy (Ng et al., 1999).
 
-    Call `start(potential)` after a reset. Then call `shape(potential, ended)` once per turn, with Phi of the new states,
-    (rows,), and with the rows whose episode just ended, bool (rows,). For an ended episode Phi(s') counts as 0; pass the
-    potential of the next episode's first state there. `gamma` must be the trainer's own discount.
+    Call `start(potential)` after a reset, with Phi of the first states, (rows,). Then call `shape` once per turn. `gamma` must
+    be the trainer's own discount.
     """
 
     def __init__(self, gamma: float) -> None:
@@ -156,14 +155,22 @@ class PotentialShaping:
         """Begin with the potentials of the first states, (rows,)."""
         self._previous = np.array(potential, np.float64)
 
-    def shape(self, potential: np.ndarray, ended: np.ndarray) -> np.ndarray:
+    def shape(
+        self, potential: np.ndarray, terminated: np.ndarray, truncated: np.ndarray, final_potential: np.ndarray
+    ) -> np.ndarray:
         """Return the shaping reward of the turn that led to these states, float64 (rows,).
+
+        `potential` is Phi of the states that rows see now: where an episode ended, of the next one's first. `terminated` and
+        `truncated`, bool (rows,), are the batch's. Where a row terminated, Phi(s') is 0. Where it was truncated, Phi(s') is
+        `final_potential`, that of its final observation: trainers add the value of this observation, from which the shaping has
+        taken its potential, and a 0 would make it worth that much less to be cut off there.
 
         Raises `ConfigError` if `start` wasn't called.
         """
         if self._previous is None:
             raise ConfigError("PotentialShaping.start(potential) has to be called after the reset, before shape")
-        bonus = self.gamma * np.where(ended, 0.0, potential) - self._previous
+        reached = np.where(terminated, 0.0, np.where(truncated, final_potential, potential))
+        bonus = self.gamma * reached - self._previous
         self.start(potential)
         return bonus
 

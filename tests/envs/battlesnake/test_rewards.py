@@ -130,14 +130,27 @@ def test_shaping_adds_up_to_minus_the_first_potential():
     potentials = rng.normal(size=(20, 3))
     shaping = PotentialShaping(gamma)
     shaping.start(potentials[0])
-    total = np.zeros(3)
+    total, never = np.zeros(3), np.zeros(3, bool)
     for step in range(1, 20):
-        total += gamma ** (step - 1) * shaping.shape(potentials[step], np.full(3, step == 19))
+        total += gamma ** (step - 1) * shaping.shape(potentials[step], np.full(3, step == 19), never, np.zeros(3))
     np.testing.assert_allclose(total, -potentials[0], atol=1e-12)
+
+
+def test_shaping_leaves_the_worth_of_being_cut_off_as_it_was():
+    """A trainer adds gamma * V(final observation), and shaping has made each V(s) smaller by Phi(s) (Ng et al., 1999)."""
+    gamma, values = 0.9, np.array([2.0, 2.0, 2.0])
+    first, final = np.array([0.5, 0.5, 0.5]), np.array([0.0, 1.0, 5.0])
+    shaping = PotentialShaping(gamma)
+    shaping.start(first)
+    bonus = shaping.shape(np.full(3, 7.0), np.zeros(3, bool), np.ones(3, bool), final)
+    np.testing.assert_allclose(bonus + gamma * (values - final), gamma * values - first)
+    # The next episode began with a potential of 7. What terminates at the turn limit isn't gone on from.
+    both = np.ones(3, bool)
+    np.testing.assert_allclose(shaping.shape(first, both, both, final), np.full(3, -7.0))
 
 
 def test_shaping_refuses_what_can_not_be():
     with pytest.raises(ConfigError, match="gamma is 2"):
         PotentialShaping(2)
     with pytest.raises(ConfigError, match="start"):
-        PotentialShaping(0.9).shape(np.zeros(1), np.zeros(1, bool))
+        PotentialShaping(0.9).shape(np.zeros(1), np.zeros(1, bool), np.zeros(1, bool), np.zeros(1))
