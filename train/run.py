@@ -234,7 +234,8 @@ def check(experiment: Experiment, *, begins: bool = True, progress: Progress | N
     """
     import numpy as np
 
-    from envs.battlesnake.state import MAX_BOARDS, check_range
+    from envs.battlesnake.state import MAX_BOARDS
+    from envs.common.errors import check_range
     from train.algorithm_settings import CloningSettings, ImitationSettings, LearnedEvaluationSettings
     from train.runs.export import build_network, check_network
     from train.runs.initial_weights import initial_weights

@@ -28,7 +28,7 @@ from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.starter_pack import KINDS, StarterPackObservation
 from envs.battlesnake.state import MAX_SIDE, UP, Boards, State
-from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
+from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError, check_range, check_switch
 from envs.common.parts import Parts
 
 # Brings each plane to about 0..1 for a network's first layer: float = uint8 * scale.
@@ -92,8 +92,12 @@ class EgocentricPlanes:
     def __post_init__(self) -> None:
         if self.view not in ("window", "board"):
             raise UnknownNameError("view", self.view, ("window", "board"))
-        if self.radius is not None and not (self.view == "window" and 1 <= self.radius < MAX_SIDE):
-            raise ConfigError(f"radius is {self.radius}; with view='window' it lies between 1 and {MAX_SIDE - 1}")
+        if self.radius is not None:
+            check_range("radius", self.radius, 1, MAX_SIDE - 1)
+            if self.view == "board":
+                raise ConfigError(f"radius is {self.radius}; only view='window' has one, view='board' shows the whole board")
+        for switch in ("rotate", "cyclic", "reach"):
+            check_switch(switch, getattr(self, switch))
         if self.rotate and self.view == "board":
             raise ConfigError("rotate=True needs view='window': a board that is shown whole is not turned")
         if self.cyclic and self.view == "board":
@@ -224,17 +228,23 @@ def observation_from_contract(contract: dict[str, Any]) -> Observation:
     try:
         made = chosen(**options)
     except TypeError as error:
-        raise ConfigError(f"observation options {sorted(options)} are not understood: {error}") from error
-    missing = [method for method in _METHODS if not hasattr(made, method)]
-    if missing:
-        raise ConfigError(
-            f"the observation type {name!r} lacks {' and '.join(missing)}; inherit what it need not have of its own from"
-            " envs.battlesnake.observations.OwnObservation"
-        )
+        raise ConfigError(f"observation options {sorted(map(str, options))} are not understood: {error}") from error
+    _require_methods(made, f"the observation type {name!r}")
     return made
 
 
 _METHODS = ("space", "observe", "num_actions", "contract", "action_mask", "to_moves")
+
+
+def _require_methods(given: Any, what: str) -> None:
+    missing = [method for method in _METHODS if not hasattr(given, method)]
+    if len(missing) == len(_METHODS):
+        raise ConfigError(f"{what} is {given!r}; it must be a type's name, a dict of options, or an observation object")
+    if missing:
+        raise ConfigError(
+            f"{what} lacks {' and '.join(missing)}; inherit what it need not have of its own from"
+            " envs.battlesnake.observations.OwnObservation"
+        )
 
 
 def choose_observation(given: Observation | str | dict[str, Any] | None, num_snakes: int) -> Observation:
@@ -249,6 +259,7 @@ def choose_observation(given: Observation | str | dict[str, Any] | None, num_sna
     if isinstance(given, str):
         given = {"type": given}
     if not isinstance(given, dict):
+        _require_methods(given, "observation")
         chosen = given
     else:
         chosen = observation_from_contract({"type": _EGOCENTRIC, "version": 1, **given})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
+from numbers import Real
 
 import numpy as np
 
@@ -24,12 +25,16 @@ from envs.battlesnake.state import (
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.parts import Parts
 
+MAX_WEIGHT = 1e9
+"""Weights lie from -`MAX_WEIGHT` to `MAX_WEIGHT`. The squares that trainers make of returns are float32 and end at 3e38."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rewards:
     """The reward of each event, paid each time the event happens to a snake. The names are those of the SageMaker starter pack.
 
-    A turn's reward is the sum over its events. So a snake that dies in a hazard gets `died` + `died_in_hazard`.
+    A turn's reward is the sum over its events. So a snake that dies in a hazard gets `died` + `died_in_hazard`. Raises
+    `ConfigError` for a weight that isn't a number from -`MAX_WEIGHT` to `MAX_WEIGHT`.
     """
 
     another_turn: float = 0.0
@@ -59,6 +64,12 @@ class Rewards:
     died_in_hazard: float = 0.0
     """The snake died of hazard damage."""
 
+    def __post_init__(self) -> None:
+        for name in EVENTS:
+            weight: float = getattr(self, name)
+            if isinstance(weight, bool) or not isinstance(weight, Real) or not abs(weight) <= MAX_WEIGHT:
+                raise ConfigError(f"rewards.{name} is {weight!r}; it must be a number from {-MAX_WEIGHT:g} to {MAX_WEIGHT:g}")
+
     def weights(self) -> np.ndarray:
         """Return the weights as float32 (events,), in the order of `EVENTS`."""
         return np.array([getattr(self, name) for name in EVENTS], np.float32)
@@ -74,17 +85,21 @@ class Rewards:
     def from_options(cls, options: str | Rewards | dict[str, float]) -> Rewards:
         """Make a configuration from a preset's name or from a dict of weights by event.
 
-        Raises `UnknownNameError` for a preset or event that doesn't exist, and `ConfigError` for a weight that is no number.
+        Raises `UnknownNameError` for a preset or event that doesn't exist, and `ConfigError` for anything else and for a weight
+        that can't be.
         """
         if isinstance(options, Rewards):
             return options
         if isinstance(options, str):
             return cls.preset(options)
-        for name, weight in options.items():
+        if not isinstance(options, dict):
+            raise ConfigError(
+                f"rewards is {options!r}; it must be a preset's name ({', '.join(PRESETS)}), a dict of weights by event, or a"
+                " function of events"
+            )
+        for name in options:
             if name not in EVENTS:
                 raise UnknownNameError("reward event", name, EVENTS)
-            if isinstance(weight, bool) or not isinstance(weight, (int, float)):
-                raise ConfigError(f"rewards.{name} is {weight!r}; it must be a number")
         return cls(**options)
 
     def options(self) -> dict[str, float]:

@@ -12,7 +12,7 @@ from envs.battlesnake.kernels import kernel
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.settings import Rules
 from envs.battlesnake.state import MAX_SNAKES, Boards, State, body_cell, is_alive
-from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError, check_range, check_switch
 
 KINDS = ("flat-num", "bordered-num", "max-bordered-num", "flat-51s", "bordered-51s", "max-bordered-51s")
 MAX_BORDERED_SIDE = 21
@@ -54,8 +54,9 @@ class StarterPackObservation:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise UnknownNameError("observation type", str(self.kind), KINDS)
-        if not (self.num_snakes is None or (isinstance(self.num_snakes, int) and 1 <= self.num_snakes <= MAX_SNAKES)):
-            raise ConfigError(f"num_snakes is {self.num_snakes!r}; an observation has channels for 1 to {MAX_SNAKES} snakes")
+        if self.num_snakes is not None:
+            check_range("num_snakes", self.num_snakes, 1, MAX_SNAKES)
+        check_switch("own_first", self.own_first)
 
     @property
     def num_actions(self) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from envs.battlesnake import rng
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules, Settings
-from envs.common.errors import ConfigError, InvalidStateError
+from envs.common.errors import InvalidStateError, check_range
 
 MIN_SIDE, MAX_SIDE, MAX_SNAKES, MAX_BOARDS = 3, 25, 16, 1 << 24
 FULL_HEALTH = 100
@@ -168,12 +168,6 @@ class State:
         fields = {k: v.copy() if k == "opposite" else v[boards] for k, v in self.arrays._asdict().items()}
         other.arrays, other.num_boards = Boards(**fields), len(boards)
         return other
-
-
-def check_range(name: str, value: int, low: int, high: int) -> None:
-    """Raise `ConfigError`, which names the value, unless it is an integer from `low` to `high`."""
-    if not (isinstance(value, (int, np.integer)) and low <= value <= high):
-        raise ConfigError(f"{name} is {value!r}; it must be an integer from {low} to {high}")
 
 
 def _allocate(n: int, s: int, max_length: int, width: int, height: int) -> Boards:

@@ -42,17 +42,20 @@ from envs.battlesnake.state import (
     MOVE_NAMES,
     Boards,
     State,
-    check_range,
     head_cell,
     is_alive,
     step_offset,
 )
 from envs.battlesnake.symmetry import views_of_snakes
-from envs.common.errors import ConfigError, InvalidActionError, UnknownNameError
+from envs.common.cores import MAX_THREADS
+from envs.common.errors import InvalidActionError, UnknownNameError, check_range
 
 # Columns that the kernel keeps of an ended episode, int32.
 EPISODE_COLUMNS = ("game", "length", "won", "cause", "killer", "snake_length", "food_eaten", "hazard_turns", "game_over")
 GAME, LENGTH, WON, CAUSE, KILLER, SNAKE_LENGTH, FOOD_EATEN, HAZARD_TURNS, GAME_OVER = range(len(EPISODE_COLUMNS))
+
+MAX_TURNS = (1 << 31) - 1
+"""The last turn that int32 can count."""
 
 
 class BatchArrays(NamedTuple):
@@ -78,9 +81,9 @@ class BatchArrays(NamedTuple):
 class BattlesnakeVectorEnv(BatchEnv):
     """N games of Battlesnake by the official rules, with one row per snake: row = game * num_snakes + slot.
 
-    * `num_games` games run side by side, on `num_threads` threads. `width` and `height` of the boards are 3 to 25 cells.
-      `num_snakes` is 1 to 16 per game. `max_turns` is the longest that a game may last. `seed` is that of the first `restart`
-      without one.
+    * `num_games` games run side by side, on `num_threads` threads, 1 to 256. `width` and `height` of the boards are 3 to 25
+      cells. `num_snakes` is 1 to 16 per game. `max_turns` is the longest that a game may last. `seed` is that of the first
+      `restart` without one.
     * `observation` decides observations and actions. The default is `EgocentricPlanes(rotate=True)`: uint8 planes, and the
       actions left, ahead, right. It may also be the name of a type ("flat-51s": see `StarterPackObservation`) or a dict of
       options (`choose_observation`). An action out of range means straight on, as in the official engine.
@@ -97,7 +100,8 @@ class BattlesnakeVectorEnv(BatchEnv):
       (codes and slots of `envs.battlesnake.state`), `snake_length`, `food_eaten`, `hazard_turns`, and `game_over` (the snake's
       end was the game's end).
 
-    Raises `ConfigError` or `UnknownNameError` for options that no game can have.
+    A copy, by `copy.deepcopy` or pickle, plays on from where the original is. Raises `ConfigError` or `UnknownNameError` for
+    options that no game can have.
     """
 
     evaluation: Evaluation = "opponents"
@@ -117,8 +121,8 @@ class BattlesnakeVectorEnv(BatchEnv):
         seed: int | None = None,
         **settings_options: Any,
     ) -> None:
-        if max_turns < 1 or num_threads < 1:
-            raise ConfigError(f"max_turns is {max_turns} and num_threads {num_threads}; both must be at least 1")
+        check_range("max_turns", max_turns, 1, MAX_TURNS)
+        check_range("num_threads", num_threads, 1, MAX_THREADS)
         chosen = _settings(settings, settings_options)
         if num_snakes == 1:
             chosen = replace(chosen, solo=True)

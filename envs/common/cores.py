@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
+MAX_THREADS = 256
+"""The most threads that a world may be told to use. Where the system refuses more, Procgen's library ends the process."""
 _GROUPS, _OURS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 

@@ -14,6 +14,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable
 from importlib import metadata
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,18 @@ class MissingDependencyError(ProcsnakeError):
         package = (error.name or "").partition(".")[0]
         extra = _extra_with(package) if package else None
         return cls(package, feature=feature, install=pip_install(f"procsnake[{extra}]")) if extra else None
+
+
+def check_range(name: str, value: int, low: int, high: int) -> None:
+    """Raise `ConfigError`, which names the value, unless it is an integer from `low` to `high`, and not True or False."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
+        raise ConfigError(f"{name} is {value!r}; it must be an integer from {low} to {high}")
+
+
+def check_switch(name: str, value: Any) -> None:
+    """Raise `ConfigError`, which names the value, unless it is True or False. Other values would count as one of the two."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} is {value!r}; it must be true or false")
 
 
 def pip_install(*requirements: str) -> str:

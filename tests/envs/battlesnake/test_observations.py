@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from envs.battlesnake.observation_kernels import REACH_PLANES
-from envs.battlesnake.observations import PLANES, EgocentricPlanes, headings, observation_from_contract
+from envs.battlesnake.observations import PLANES, EgocentricPlanes, choose_observation, headings, observation_from_contract
 from envs.battlesnake.state import ALIVE, MOVE_NAMES
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.envs.battlesnake.positions import board, living, neighbours, random_games
@@ -220,3 +220,23 @@ def test_what_is_not_known_is_refused():
         observation_from_contract({**EgocentricPlanes().contract(), "version": 2})
     with pytest.raises(ConfigError, match="not understood"):
         observation_from_contract({**EgocentricPlanes().contract(), "colour": "red"})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"radius": 2.5}, "radius is 2.5; it must be an integer from 1 to 24"),
+        ({"radius": 25}, "radius is 25"),
+        ({"radius": 3, "view": "board"}, "only view='window' has one"),
+        ({"rotate": "no"}, "rotate is 'no'; it must be true or false"),
+        ({"cyclic": 1}, "cyclic is 1"),
+        ({"reach": None}, "reach is None"),
+        ({"type": "flat-num", "own_first": "no"}, "own_first is 'no'"),
+        ({"type": "flat-num", "num_snakes": 2.0}, "num_snakes is 2.0"),
+    ],
+    ids=str,
+)
+def test_an_option_of_another_kind_is_refused(options, message):
+    """`rotate: "no"` would count as true."""
+    with pytest.raises(ConfigError, match=message):
+        choose_observation(options, 2)

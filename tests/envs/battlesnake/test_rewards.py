@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes, PotentialShaping, Rewards
-from envs.battlesnake.rewards import EVENTS, PRESETS
+from envs.battlesnake.rewards import EVENTS, PRESETS, choose_rewards
 from envs.common.errors import ConfigError, UnknownNameError
 
 
@@ -18,8 +20,17 @@ def test_options_name_events_and_presets():
         assert Rewards.from_options(preset.options()) == preset
     with pytest.raises(UnknownNameError, match="Did you mean 'win'"):
         Rewards.from_options("winn")
-    with pytest.raises(ConfigError, match=r"rewards\.won is 'much'"):
-        Rewards.from_options({"won": "much"})
+    for given in (None, [1], 3):
+        with pytest.raises(ConfigError, match=r"it must be a preset's name .*, a dict of weights by event, or a function"):
+            choose_rewards(given)
+
+
+@pytest.mark.parametrize("weight", ["much", True, None, math.nan, math.inf, -math.inf, 1e39, -(10**40)], ids=repr)
+def test_a_weight_that_no_trainer_can_count_with_is_refused(weight):
+    with pytest.raises(ConfigError, match=r"rewards\.won is .*; it must be a number from -1e\+09 to 1e\+09"):
+        Rewards.from_options({"won": weight})
+    with pytest.raises(ConfigError, match=r"rewards\.won is"):
+        Rewards(won=weight)
 
 
 def drawn(bodies, *, food=()):

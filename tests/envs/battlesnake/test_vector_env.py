@@ -211,6 +211,11 @@ def test_bad_input_is_named():
         small(ruleset="wraped")
     with pytest.raises(UnknownNameError, match="Did you mean 'ate_food'"):
         small(rewards={"ate_fod": 1.0})
+    for options in ({"max_turns": 10.5}, {"max_turns": 0}, {"num_threads": 1.5}, {"num_threads": True}, {"num_threads": 10**5}):
+        with pytest.raises(ConfigError, match=f"{next(iter(options))} is .*; it must be an integer from 1 to"):
+            small(**options)
+    with pytest.raises(ConfigError, match="observation is 3; it must be a type's name"):
+        small(observation=3)
     env = small()
     with pytest.raises(InvalidActionError, match="have not begun"):
         env.advance(np.zeros(12, int))
