@@ -150,9 +150,8 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._rows = self._allocate_rows(num_snakes)
         self._columns: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._chunks = _split(num_games, num_threads)
-        self._pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
         self._function_returns = np.zeros(self.num_envs)
-        self._step: Callable[..., int] | None = None
+        self._make_ready()
         self._fused = chosen.map == STANDARD_MAP and egocentric is not None
         self._seed = seed
         self._started = False
@@ -181,11 +180,30 @@ class BattlesnakeVectorEnv(BatchEnv):
 
     def _allocate_pictures(self) -> list[np.ndarray]:
         """Room for observations and final ones, as the kernels want it; the arrays of other types stay as they are."""
-        if not isinstance(self.observation, EgocentricPlanes):
-            return [np.empty((0, 0), np.uint8)] * 2
-        pictures, shape = [make_pictures(self.num_envs, self._view.size) for _ in range(2)], self.observations.shape
-        self.observations, self.final_observations = (p[:, : self._view.size].reshape(shape) for p in pictures)
-        return pictures
+        if self._is_painted:
+            return [make_pictures(self.num_envs, self._view.size) for _ in range(2)]
+        return [np.empty((0, 0), np.uint8)] * 2
+
+    def _make_ready(self) -> None:
+        """Make what a copy needs of its own: threads, machine code, and views of the pictures."""
+        self._pool = ThreadPoolExecutor(self._num_threads) if self._num_threads > 1 else None
+        self._step: Callable[..., int] | None = None
+        if self._is_painted:
+            shape, pictures = self.observation_space.shape, (self._rows.pictures, self._rows.final_pictures)
+            self.observations, self.final_observations = (p[:, : self._view.size].reshape(shape) for p in pictures)
+
+    @property
+    def _is_painted(self) -> bool:
+        return isinstance(self.observation, EgocentricPlanes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # NumPy copies a view as an array of its own, which the kernels would not write to.
+        remade = {"_pool", "_step", *(("observations", "final_observations") if self._is_painted else ())}
+        return {name: value for name, value in vars(self).items() if name not in remade}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._make_ready()
 
     def restart(self, seed: int | None = None) -> None:
         seed = self._seed if seed is None and not self._started else seed

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -255,3 +258,43 @@ def test_an_own_type_plays_the_moves_that_it_makes_of_its_actions(map_name):
         for name in ("observations", "valid", "rewards", "terminated", "action_mask"):
             np.testing.assert_array_equal(getattr(own, name), getattr(built_in, name), err_msg=name)
         np.testing.assert_array_equal(own.state.arrays.body, built_in.state.arrays.body)
+
+
+def _count_food(events):
+    return events[:, EVENTS.index("ate_food")].astype(np.float32)
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"observation": {"view": "board"}, "rewards": _count_food},
+        {"observation": {"radius": 3, "cyclic": True, "reach": True}, "num_threads": 2},
+        {"observation": "flat-num"},
+        {"observation": Turning()},
+        {"map": "hz_scatter"},
+    ],
+    ids=["window", "board", "threads", "starter-pack", "own-type", "map"],
+)
+def test_a_copy_plays_on_as_the_original_does_and_neither_moves_the_other(options, again):
+    env = small(max_turns=20, **options)
+    fresh = again(env)
+    rng = np.random.default_rng(0)
+    env.restart(0)
+    fresh.restart(0)
+    for turn in range(45):
+        if turn == 15:
+            fresh = again(env)
+        actions = (rng.random(env.action_mask.shape) * env.action_mask).argmax(axis=1)
+        env.advance(actions)
+        assert (env.observations != fresh.observations).any()
+        fresh.advance(actions)
+        for name in ("observations", "final_observations", "valid", "action_mask", "rewards", "terminated", "truncated"):
+            np.testing.assert_array_equal(getattr(env, name), getattr(fresh, name), err_msg=name)
+    ours, theirs = env.drain_episodes(), fresh.drain_episodes()
+    assert len(ours["row"]) > 10
+    for name, column in ours.items():
+        np.testing.assert_array_equal(column, theirs[name], err_msg=name)
+    env.close()
+    fresh.close()
