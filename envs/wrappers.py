@@ -100,6 +100,7 @@ class FrameStack(BatchWrapper):
         self._stack(self.observations, slice(None))
 
     def advance(self, actions: np.ndarray) -> None:
+        waiting = ~self.world.valid
         self.world.advance(actions)
         self._take_over()
         self._newest = (self._newest + 1) % len(self._ring)
@@ -108,6 +109,9 @@ class FrameStack(BatchWrapper):
             self._ring[self._newest, ended] = self.world.final_observations[ended]
             self._stack(self.final_observations, ended)
             self._ring[:, ended] = self.world.observations[ended]
+        # The next episode of a row whose snake died in a running game begins later than with the end of the last.
+        begun = np.flatnonzero(waiting & self.valid)
+        self._ring[:, begun] = self.world.observations[begun]
         self._ring[self._newest] = self.world.observations
         self._stack(self.observations, slice(None))
 

@@ -10,6 +10,7 @@ from gymnasium.spaces import Box, Discrete, MultiBinary
 
 import envs
 from envs.api import BatchEnv
+from envs.battlesnake import BattlesnakeVectorEnv
 from envs.common.errors import ConfigError
 from envs.wrappers import ActionRepeat, FrameStack, ShapedRewards, shaped
 
@@ -75,6 +76,19 @@ def test_a_stack_forgets_at_the_end_of_an_episode_and_shows_its_last_frames() ->
     assert _seen(world) == [[0, 0, 0], [101, 102, 103]]
     world.advance(np.zeros(2, int))
     assert _seen(world)[0] == [0, 0, 1]
+
+
+def test_a_stack_forgets_when_the_game_after_an_early_death_begins() -> None:
+    snakes = BattlesnakeVectorEnv(num_games=4, width=7, height=7, num_snakes=3)
+    world, begun = FrameStack(snakes, 3), 0
+    world.restart(0)
+    for actions in np.random.default_rng(0).integers(3, size=(60, world.num_envs)):
+        waiting = ~world.valid
+        world.advance(actions)
+        for row in np.flatnonzero(waiting & world.valid):
+            np.testing.assert_array_equal(world.observations[row], np.tile(snakes.observations[row], 3))
+            begun += 1
+    assert begun > 10
 
 
 def test_a_gap_stack_has_the_first_and_the_last_of_every_four_frames() -> None:
