@@ -149,7 +149,7 @@ class ActionRepeat(BatchWrapper):
     """Plays each action `repeat` times and pays the sum of the rewards.
 
     If an episode ends before the action was repeated often enough, its row plays `idle` for the rest, and the new episode's
-    rewards there are not paid.
+    rewards there are not paid. So does a row that is not valid, whose next episode may begin before the last repetition.
     """
 
     def __init__(self, world: BatchEnv, repeat: int, *, idle: int) -> None:
@@ -171,18 +171,19 @@ class ActionRepeat(BatchWrapper):
         super().restart(seed)
 
     def advance(self, actions: np.ndarray) -> None:
-        actions = np.array(actions)
+        world, acting = self.world, self.world.valid.copy()
+        actions = np.where(acting, self.checked_actions(actions), self.idle)
         self._clear()
         for _ in range(self.repeat):
-            world, running = self.world, ~(self.terminated | self.truncated)
             world.advance(actions)
-            self.rewards += np.where(running, world.rewards, 0)
-            ended = running & (world.terminated | world.truncated)
+            self.rewards += np.where(acting, world.rewards, 0)
+            ended = acting & (world.terminated | world.truncated)
             self.terminated |= ended & world.terminated
             self.truncated |= ended & world.truncated
             self.final_observations[ended] = world.final_observations[ended]
             if ended.any():
                 self._note_info(ended)
+            acting &= ~ended
             actions[ended] = self.idle
         self._take_over()
 

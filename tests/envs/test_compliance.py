@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, Discrete
 from envs.api import BatchEnv, Views
 from envs.common.errors import ComplianceError
 from envs.compliance import check_world
-from envs.wrappers import FrameStack, ShapedRewards
+from envs.wrappers import ActionRepeat, FrameStack, ShapedRewards
 
 
 class Pit(BatchEnv):
@@ -82,6 +82,7 @@ def test_a_world_that_keeps_the_contract_passes(seed):
 
 def test_so_do_wrappers_around_it():
     check_world(lambda: ShapedRewards(FrameStack(Pit(), 3)))
+    check_world(lambda: ActionRepeat(Pit(), 3, idle=0))
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,19 @@ def test_an_action_is_repeated_and_paid_in_sum_until_the_episode_ends() -> None:
     assert ShapedRewards(world).env_steps_per_advance == 2 * 2
 
 
+def test_a_dead_snake_earns_nothing_when_the_next_game_begins_within_the_repetitions() -> None:
+    snakes = BattlesnakeVectorEnv(num_games=4, width=7, height=7, num_snakes=3, rewards="survival")
+    world, begun = ActionRepeat(snakes, 3, idle=1), 0
+    world.restart(0)
+    for actions in np.random.default_rng(0).integers(3, size=(60, world.num_envs)):
+        waiting = ~world.valid
+        world.advance(actions)
+        assert not world.rewards[waiting].any()
+        assert not (world.terminated | world.truncated)[waiting].any()
+        begun += (waiting & world.valid).sum()
+    assert begun > 10
+
+
 def test_each_row_is_told_of_its_own_episode_though_others_end_on_another_repetition() -> None:
     world = ActionRepeat(Counting(rows=3), 5, idle=4)
     world.reset()
