@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import json
 import os
@@ -18,7 +19,7 @@ from envs.battlesnake.recording.bounds import MAX_KNOWN_SNAKES, check_request
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
 from envs.battlesnake.webhook import WebhookError, read_settings
-from envs.common.bounded import parse_json, read_text
+from envs.common.bounded import parse_json, read_bytes
 from envs.common.errors import ConfigError, ProcsnakeError
 
 EXTRAS = "procsnake"
@@ -91,7 +92,12 @@ class Recorder:
 
     def finish(self, *, winner_id: str = "", winner_name: str = "", is_draw: bool = False) -> Path:
         """Add the result and give the file its final name, which is returned."""
-        self._write({"winnerId": winner_id, "winnerName": winner_name, "isDraw": is_draw})
+        return self.close_with({"winnerId": winner_id, "winnerName": winner_name, "isDraw": is_draw})
+
+    def close_with(self, result: Mapping[str, Any] | None) -> Path:
+        """Do what `finish` does, for a result in the file's form; None leaves it out, as in a game that was cut off."""
+        if result is not None:
+            self._write(result)
         with _written(self.path):
             self._file.close()
             os.replace(self._part, self.path)
@@ -140,7 +146,8 @@ class Recording:
         A last line that a crash cut short is dropped. Raises `RecordingError` if the file is none of these.
         """
         try:
-            text = read_text(Path(path), MAX_BYTES)
+            # A character that a crash cut in two is left out. Its line is dropped anyway.
+            text, _ = codecs.utf_8_decode(read_bytes(Path(path), MAX_BYTES))
         except (OSError, ValueError) as error:
             raise RecordingError(f"cannot read recording {path}: {error}") from error
         return cls.parse(text, str(path), width=width, height=height)
@@ -167,12 +174,14 @@ class Recording:
             raise RecordingError(f"malformed arena frames: {type(error).__name__} {error}") from error
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the recording to `path`, which is returned. The file appears whole or not at all."""
-        result = self.result or {"winnerId": "", "winnerName": "", "isDraw": False}
+        """Write the recording to `path`, which is returned. The file appears whole or not at all.
+
+        Read again, it is the same, and a game that was cut off has no result there, either.
+        """
         with Recorder(path, self.game) as recorder:
             for request in self.requests:
                 recorder.turn(request)
-            return recorder.finish(winner_id=result["winnerId"], winner_name=result["winnerName"], is_draw=result["isDraw"])
+            return recorder.close_with(self.result)
 
     @property
     def turns(self) -> list[int]:

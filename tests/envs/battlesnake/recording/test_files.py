@@ -97,6 +97,17 @@ def test_writing_the_official_file_again_changes_nothing(official, tmp_path):
     assert [json.loads(a) for a in again.read_text().splitlines()] == [json.loads(a) for a in OFFICIAL.read_text().splitlines()]
 
 
+def test_a_game_that_was_cut_off_is_still_so_when_it_is_written_again(official, tmp_path):
+    cut_off = Recording(official.game, official.requests[:5])
+    again = Recording.read(cut_off.write(tmp_path / "copy.jsonl"))
+    assert (again.game, again.requests, again.result) == (cut_off.game, cut_off.requests, None)
+
+
+def test_a_result_is_written_again_as_it_was(official, tmp_path):
+    told = Recording(official.game, official.requests[:5], {"isDraw": True, "by": "another program"})
+    assert Recording.read(told.write(tmp_path / "copy.jsonl")).result == told.result
+
+
 def test_what_was_recorded_is_read_back_with_the_dead(trace, tmp_path):
     _, boards, steps = trace
     recording = Recording.read(_record(tmp_path / "game.jsonl", trace))
@@ -126,6 +137,17 @@ def test_a_game_that_broke_off_leaves_no_finished_file_but_can_be_read(trace, tm
     part.write_text(part.read_text()[:-30])
     recording = Recording.read(part)
     assert (recording.turns, recording.result) == ([0, 1, 2, 3], None)
+
+
+def test_a_file_that_ends_within_a_character_loses_only_that_line(official, tmp_path):
+    """The official program writes UTF-8, where ours writes ASCII."""
+    path, lines = tmp_path / "cut.jsonl", OFFICIAL.read_text().replace('"shout":""', '"shout":"é"').encode().split(b"\n")
+    path.write_bytes(b"\n".join([*lines[:5], lines[5].partition("é".encode())[0] + "é".encode()[:1]]))
+    recording = Recording.read(path)
+    assert (recording.turns, recording.result) == (official.turns[:4], None)
+    path.write_bytes(path.read_bytes() + b"\n" + lines[6])
+    with pytest.raises(RecordingError, match="'utf-8' codec can't decode"):
+        Recording.read(path)
 
 
 def test_a_place_where_nothing_can_be_written_is_refused_in_words(tmp_path):
