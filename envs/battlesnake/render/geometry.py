@@ -150,7 +150,7 @@ def _snakes(board: Board, colors: list[Color], *, dead: bool) -> list[Any]:
 
 def _snake(board: Board, body: list[dict[str, int]], color: Color) -> list[Any]:
     runs = _runs(board, body)
-    shapes: list[Any] = []
+    shapes: list[Any] = [Disc(*run[0], _BODY_WIDTH / 2, color) for run in runs[1:] if len(run) == 1]
     if len(runs[-1]) > 1:
         shapes += _tail(runs[-1].pop(), runs[-1][-1], color)
     shapes += [Stroke(tuple(run), _BODY_WIDTH, color) for run in runs if len(run) > 1]
@@ -158,14 +158,19 @@ def _snake(board: Board, body: list[dict[str, int]], color: Color) -> list[Any]:
 
 
 def _runs(board: Board, body: list[dict[str, int]]) -> list[list[Spot]]:
-    """The body's cell centres from head to tail, repeats left out, cut in two wherever it goes across the edge."""
+    """The body's cell centres from head to tail, repeats left out, cut in two wherever it goes across the edge.
+
+    It is also cut between cells that are no neighbours, which a recording of another program may hold.
+    """
     runs = [[_center(board, body[0])]]
     for before, point in pairwise(body):
         if before == point:
             continue
         here, there, move = _center(board, before), _center(board, point), direction(board, before, point)
-        if abs(here[0] - there[0]) + abs(here[1] - there[1]) > 1:
-            dx, dy = (0.0, 0.0) if move is None else _OFFSETS[move]
+        if move is None:
+            runs.append([])
+        elif abs(here[0] - there[0]) + abs(here[1] - there[1]) > 1:
+            dx, dy = _OFFSETS[move]
             runs[-1].append((here[0] + dx / 2, here[1] + dy / 2))
             runs.append([(there[0] - dx / 2, there[1] - dy / 2)])
         runs[-1].append(there)

@@ -139,6 +139,31 @@ def test_no_stroke_crosses_a_wrapped_board():
             assert abs(ax - bx) + abs(ay - by) <= 1
 
 
+@pytest.mark.parametrize(
+    ("cells", "lone"),
+    [
+        ([(0, 0), (0, 1), (4, 3)], (4, 3)),
+        ([(0, 0), (4, 3), (2, 0), (2, 1)], (4, 3)),
+        ([(2, 2), (3, 3), (3, 2)], None),
+        ([(2, 2), (2, 0)], (2, 0)),
+        ([(2, 2), (4, 2), (4, 2), (1, 2)], (4, 2)),
+    ],
+    ids=str,
+)
+def test_a_body_with_gaps_is_drawn_cell_by_cell(cells, lone):
+    """Recordings of other programs may hold such bodies; both painters show every cell and join only neighbours."""
+    board = _board(_snake("a", *cells))
+    image = np.asarray(paint(board, cell=CELL))
+    for x, y in cells[1:]:
+        assert tuple(_pixel(image, x, y)) == PALETTE[0]
+    lines = ElementTree.fromstring(animated_svg([board], cell=CELL, panel=False)).findall(f".//{SVG}polyline")
+    for line in lines:
+        points = line.get("points").split()
+        assert len(set(points)) == len(points)
+    discs = [shape for shape in picture(board).shapes if isinstance(shape, Disc) and shape.radius == 0.4]
+    assert lone is None or any((disc.x - 1, 4 - disc.y) == lone for disc in discs)
+
+
 def test_dead_snakes_lie_under_the_living_and_faded():
     kinds = [type(shape) for shape in picture(BOARD).shapes]
     assert kinds.count(Group) == 1
