@@ -17,7 +17,7 @@ from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.films import writing_whole
 from envs.common.mp4 import write_mp4
 
-DEFAULT_FPS = 8.0
+DEFAULT_FPS, MIN_FPS = 8.0, 0.1
 DEFAULT_CELL = 24
 _LAST_FRAME_SECONDS = 2.0
 _PALETTE_SIZE = 96
@@ -34,15 +34,16 @@ def save_animation(
 ) -> Path:
     """Write a recording, or the one at a path, as `.gif`, `.mp4` or `.svg`. Returns the target.
 
-    `fps` is turns per second, `cell` the side of a cell in pixels; `panel` adds names, lengths and healths. The file appears
-    whole or not at all. Raises `UnknownNameError` for another suffix, `RecordingError` for a bad recording, `ConfigError` if
-    the file can't be written, and `MissingDependencyError` for MP4 without imageio-ffmpeg.
+    `fps` is turns per second, 0.1 to 60, and `cell` the side of a cell in pixels, 4 to 256; `panel` adds names, lengths and
+    healths. The file appears whole or not at all. Raises `UnknownNameError` for another suffix, `RecordingError` for a bad
+    recording, `ConfigError` for other numbers and if the file can't be written, and `MissingDependencyError` for MP4 without
+    imageio-ffmpeg.
     """
     target = Path(target)
     if target.suffix.lower() not in _WRITERS:
         raise UnknownNameError("animation format", target.suffix, _WRITERS)
-    if not 0 < fps <= 60 or not 4 <= cell <= 256:
-        raise ConfigError(f"fps is {fps} and cell {cell}; fps lies between 0 and 60, cell between 4 and 256")
+    if not MIN_FPS <= fps <= 60 or not 4 <= cell <= 256:
+        raise ConfigError(f"fps is {fps} and cell {cell}; fps lies between {MIN_FPS} and 60, cell between 4 and 256")
     boards = (recording if isinstance(recording, Recording) else Recording.read(recording)).boards()
     with writing_whole(target) as part:
         _WRITERS[target.suffix.lower()](boards, part, fps, cell, panel)

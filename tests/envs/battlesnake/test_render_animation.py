@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -68,8 +69,9 @@ def test_mp4_without_its_package_says_what_to_install(recording, tmp_path, monke
 def test_bad_wishes_are_refused(recording, tmp_path):
     with pytest.raises(UnknownNameError, match=r"Did you mean '\.gif'"):
         save_animation(recording, tmp_path / "game.gf")
-    with pytest.raises(ConfigError, match="fps is 0"):
-        save_animation(recording, tmp_path / "game.gif", fps=0)
+    for fps in (0, 0.001, math.nan, 61):
+        with pytest.raises(ConfigError, match=rf"fps is {fps} .* between 0\.1 and 60"):
+            save_animation(recording, tmp_path / "game.gif", fps=fps)
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="can't be written"):
         save_animation(recording, tmp_path / "file" / "game.gif")
