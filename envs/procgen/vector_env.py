@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -9,7 +10,15 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from envs.api import BatchEnv, Evaluation, by_row
-from envs.common.errors import ConfigError, InvalidActionError, InvalidStateError, UnknownNameError
+from envs.common.cores import MAX_THREADS
+from envs.common.errors import (
+    ConfigError,
+    InvalidActionError,
+    InvalidStateError,
+    UnknownNameError,
+    check_range,
+    check_switch,
+)
 from envs.procgen.games import check_mode, load_library, missing_system_library
 from envs.procgen.levels import NUM_SEEDS, Levels
 
@@ -25,6 +34,8 @@ _SWITCHES = {
 }
 """The library's options that are on or off, with the library's defaults."""
 _OPTIONS = (*_SWITCHES, "num_games", "distribution_mode", "levels", "num_threads", "debug_mode", "render_mode", "seed")
+MAX_GAMES = 2**16
+_MAX_INT = 2**31 - 1
 _MAX_STATE = 2**20
 """The library's own limit to the bytes of a state. States have 20 to 40 thousand bytes."""
 _RESTART = -1
@@ -38,6 +49,8 @@ class GameState(NamedTuple):
     """The state as the library writes it."""
     episode_return: float
     episode_length: int
+    checksum: int
+    """Of `native`, and of the game and options with which it was played."""
 
 
 class ProcgenVectorEnv(BatchEnv):
@@ -53,8 +66,10 @@ class ProcgenVectorEnv(BatchEnv):
     * `distribution_mode` is hard (the library's default), easy, or another that `envs.procgen.MODES` lists for the game. In
       exploration mode the level is fixed, and `levels` must stay at `"all"`.
     * The library's switches keep their names and defaults: `center_agent`, `use_backgrounds`, `use_monochrome_assets`,
-      `restrict_themes`, `use_generated_assets`, `paint_vel_info`, `use_sequential_levels`, and `debug_mode`.
-    * `num_threads` is 0 by default: games are played in the calling thread, which costs least. Results don't depend on it.
+      `restrict_themes`, `use_generated_assets`, `paint_vel_info`, `use_sequential_levels`, and `debug_mode`, which may also be
+      a number.
+    * `num_threads`, 0 to 256, is 0 by default: games are played in the calling thread, which costs least. Results don't depend
+      on it.
     * `restart(seed)` equals a new library batch with `rand_seed=seed` (below 2^31; larger seeds are hashed). `restart()` ends
       all running episodes, which `drain_episodes` then doesn't report, and continues with the next levels.
     * `seed` is that of the first `restart` without one.
@@ -76,30 +91,35 @@ class ProcgenVectorEnv(BatchEnv):
         distribution_mode: str = "hard",
         levels: str = "all",
         num_threads: int = 0,
-        debug_mode: int = 0,
+        debug_mode: bool | int = 0,
         render_mode: str | None = None,
         seed: int | None = None,
         **switches: bool,
     ) -> None:
         check_mode(game, distribution_mode)
-        if num_games < 1 or num_threads < 0:
-            raise ConfigError(f"num_games is {num_games} (at least 1) and num_threads {num_threads} (at least 0)")
+        # The library ends the process over an option of another type, and over more threads than the system gives it.
+        check_range("num_games", num_games, 1, MAX_GAMES)
+        check_range("num_threads", num_threads, 0, MAX_THREADS)
+        if not isinstance(debug_mode, bool):
+            check_range("debug_mode", debug_mode, 0, _MAX_INT)
+        if seed is not None:
+            _native_seed(seed)
         if render_mode not in (None, "rgb_array"):
             raise UnknownNameError("render_mode", str(render_mode), ["rgb_array"])
         if distribution_mode == "exploration" and levels != "all":
             raise ConfigError(f"levels is {levels!r}, but exploration mode has one level of its own; leave levels at 'all'")
         self.game, self.render_mode = game, render_mode
         chosen = {} if distribution_mode == "exploration" else Levels.parse(levels).native()
-        self._options: dict[str, Any] = {
+        played: dict[str, Any] = {
             **_checked(switches),
             **chosen,
             "distribution_mode": distribution_mode,
-            "num_threads": num_threads,
-            "debug_mode": debug_mode,
-            "render_mode": render_mode,
+            "debug_mode": int(debug_mode),
         }
+        self._options = {**played, "num_threads": int(num_threads), "render_mode": render_mode}
+        self._kind = zlib.crc32(repr((game, played)).encode())
         space = Box(0, 255, (64, 64, 3), np.uint8)
-        super().__init__(num_games=num_games, rows_per_game=1, observation_space=space, action_space=Discrete(NUM_ACTIONS))
+        super().__init__(num_games=int(num_games), rows_per_game=1, observation_space=space, action_space=Discrete(NUM_ACTIONS))
         self._seed = seed
         self._native: Any = None
         self._library = load_library()
@@ -111,7 +131,7 @@ class ProcgenVectorEnv(BatchEnv):
         if self._native is None and seed is None:
             seed = self._seed if self._seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
         if seed is not None:
-            self._begin(seed if 0 <= seed < NUM_SEEDS else int(np.random.SeedSequence(abs(seed)).generate_state(1)[0]) >> 1)
+            self._begin(_native_seed(seed))
         else:
             self._native.act(np.full(self.num_envs, _RESTART))
             self._native.observe()
@@ -134,8 +154,7 @@ class ProcgenVectorEnv(BatchEnv):
         self._facts: dict[str, np.ndarray] = self._native._info
 
     def advance(self, actions: np.ndarray) -> None:
-        if self._native is None:
-            raise InvalidActionError("the games have not begun; call reset() or restart() first")
+        self._require_begun()
         actions = self.checked_actions(actions)
         if actions.min() < 0 or actions.max() >= NUM_ACTIONS:
             raise InvalidActionError(f"actions are {actions.min()} to {actions.max()}; they must be in 0..{NUM_ACTIONS - 1}")
@@ -169,6 +188,10 @@ class ProcgenVectorEnv(BatchEnv):
         """Return the columns of `drain_episodes` for Gymnasium's `info["final_info"]`, with one entry per row."""
         return by_row(self._columns[-1], self.num_envs)
 
+    def _require_begun(self) -> None:
+        if self._native is None:
+            raise InvalidActionError("the games have not begun; call reset() or restart() first")
+
     @property
     def native(self) -> Any:
         """The library's own `ProcgenGym3Env`, for what only it can do. Each `restart(seed)` makes a new one."""
@@ -176,29 +199,42 @@ class ProcgenVectorEnv(BatchEnv):
 
     @property
     def level_seeds(self) -> np.ndarray:
-        """The level that each game plays now, int32 (R,)."""
+        """The level that each game plays now, int32 (R,). Raises `InvalidActionError` before the first restart."""
+        self._require_begun()
         return self._facts["level_seed"].copy()
 
     def get_state(self, rows: Iterable[int] | None = None) -> list[GameState]:
-        """Return the states of the games of `rows` (default: all). From a state on, the same actions give the same episode."""
-        chosen = range(self.num_envs) if rows is None else rows
-        return [GameState(self._native_state(row), float(self._returns[row]), int(self._lengths[row])) for row in chosen]
+        """Return the states of the games of `rows` (default: all). From a state on, the same actions give the same episode.
 
-    def _native_state(self, row: int) -> bytes:
+        Raises `InvalidActionError` before the first restart, and `ConfigError` for a row that isn't there.
+        """
+        self._require_begun()
+        return [self._state_of(row) for row in (range(self.num_envs) if rows is None else rows)]
+
+    def _state_of(self, row: int) -> GameState:
+        check_range("row", row, 0, self.num_envs - 1)
         length = self._native.call_c_func("get_state", int(row), self._state_buffer, _MAX_STATE)
-        return bytes(self._native._ffi.buffer(self._state_buffer, length))
+        native = bytes(self._native._ffi.buffer(self._state_buffer, length))
+        return GameState(native, float(self._returns[row]), int(self._lengths[row]), self._checksum(native))
+
+    def _checksum(self, native: bytes) -> int:
+        return zlib.crc32(native, self._kind)
 
     def set_state(self, states: list[GameState]) -> None:
         """Put the games back into states that `get_state` returned, from this or another batch of the same game and options.
 
-        Raises `InvalidStateError` if their number is wrong, or if one isn't a state of this game.
+        `num_games`, `num_threads`, `render_mode` and `seed` may differ. Raises `InvalidStateError` if the number of states is
+        wrong, or if one isn't such a state.
         """
         if len(states) != self.num_envs:
             raise InvalidStateError(f"states: {len(states)} of them for {self.num_envs} games")
-        for state in states:
-            # The library ends the process over a state of another game.
-            if state.native[8 : 8 + len(self.game)] != self.game.encode():
-                raise InvalidStateError(f"states: one is of another game than {self.game}")
+        for place, state in enumerate(states):
+            # The library ends the process over damaged states and those of another game, and takes over a state's options.
+            if not isinstance(state, GameState) or state.checksum != self._checksum(state.native):
+                raise InvalidStateError(
+                    f"states[{place}] is of another game than {self.game}, of other options than this batch's, or damaged; pass"
+                    " what get_state returned, as it is"
+                )
         if self._native is None:
             self.restart()
         self._native.set_state([state.native for state in states])
@@ -207,11 +243,21 @@ class ProcgenVectorEnv(BatchEnv):
         self._lengths[:] = [state.episode_length for state in states]
 
     def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
-        """Return a picture of each game, uint8 (512, 512, 3), or None without `render_mode`."""
-        return tuple(self._facts["rgb"].copy()) if self.render_mode else None
+        """Return a picture of each game, uint8 (512, 512, 3), or None without `render_mode`.
+
+        Raises `InvalidActionError` before the first restart.
+        """
+        if not self.render_mode:
+            return None
+        self._require_begun()
+        return tuple(self._facts["rgb"].copy())
 
     def picture(self, game: int = 0) -> np.ndarray:
-        """The library's picture, 512 × 512, with `render_mode`, else the observation."""
+        """The library's picture, 512 × 512, with `render_mode`, else the observation.
+
+        Raises `InvalidActionError` before the first restart.
+        """
+        self._require_begun()
         return self._facts["rgb"][game].copy() if self.render_mode else super().picture(game)
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -234,6 +280,12 @@ def _checked(switches: dict[str, bool]) -> dict[str, bool]:
         if name not in _SWITCHES:
             hint = "Levels are given as levels='start:num'." if name in ("num_levels", "start_level") else ""
             raise UnknownNameError("option", name, _OPTIONS, hint=hint)
-        if not isinstance(value, bool):
-            raise ConfigError(f"{name} is {value!r}; it must be true or false")
+        check_switch(name, value)
     return {**_SWITCHES, **switches}
+
+
+def _native_seed(seed: int) -> int:
+    """The seed as the library takes it. Raises `ConfigError` if it is no integer."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise ConfigError(f"seed is {seed!r}; it must be an integer")
+    return int(seed) if 0 <= seed < NUM_SEEDS else int(np.random.SeedSequence(abs(int(seed))).generate_state(1)[0]) >> 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -141,6 +142,62 @@ def test_a_state_of_another_game_is_refused() -> None:
     maze.close()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"distribution_mode": "hard"}, {"levels": "train:5"}, {"use_backgrounds": False}, {"debug_mode": True}],
+    ids=str,
+)
+def test_a_state_of_other_options_is_refused(options: dict[str, Any]) -> None:
+    """The library would go on by the state's options."""
+    easy = {"num_games": 1, "distribution_mode": "easy"}
+    world, other = ProcgenVectorEnv("coinrun", **easy), ProcgenVectorEnv("coinrun", **{**easy, **options})
+    other.restart(0)
+    with pytest.raises(InvalidStateError, match="of other options than this batch's"):
+        world.set_state(other.get_state())
+    other.close()
+
+
+def test_a_state_of_another_batch_goes_on_there_whatever_it_costs_and_shows() -> None:
+    world = ProcgenVectorEnv("coinrun", num_games=2)
+    other = ProcgenVectorEnv("coinrun", num_games=1, num_threads=1, render_mode="rgb_array", seed=5)
+    world.restart(0)
+    other.set_state(world.get_state([1]))
+    np.testing.assert_array_equal(other.level_seeds, world.level_seeds[1:])
+    np.testing.assert_array_equal(other.observations, world.observations[1:])
+    world.close()
+    other.close()
+
+
+def _with_another_byte(native: bytes) -> bytes:
+    return native[:5000] + bytes([native[5000] ^ 1]) + native[5001:]
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda native: native[:1000], lambda native: native + b"x", _with_another_byte, lambda native: b""]
+)
+def test_a_damaged_state_is_refused(damage: Callable[[bytes], bytes]) -> None:
+    world = ProcgenVectorEnv("coinrun", num_games=2)
+    world.restart(0)
+    whole, other = world.get_state()
+    for states in ([whole, other._replace(native=damage(other.native))], [whole, other.native]):
+        with pytest.raises(InvalidStateError, match=r"states\[1\] is .* or damaged"):
+            world.set_state(states)
+    world.set_state([whole, other])
+    world.close()
+
+
+def test_what_has_not_begun_has_no_levels_states_or_pictures() -> None:
+    world = ProcgenVectorEnv("coinrun", num_games=1, render_mode="rgb_array")
+    for ask in (lambda: world.level_seeds, world.get_state, world.render, world.picture):
+        with pytest.raises(InvalidActionError, match="have not begun"):
+            ask()
+    world.restart(0)
+    for row in (1, -1, "0"):
+        with pytest.raises(ConfigError, match=r"row is .*; it must be an integer from 0 to 0"):
+            world.get_state([row])
+    world.close()
+
+
 def test_episodes_sum_what_was_paid() -> None:
     world = ProcgenVectorEnv("bigfish", num_games=4, distribution_mode="easy", levels="train:3")
     world.restart(0)
@@ -204,6 +261,14 @@ def test_make_and_make_vec_know_the_games() -> None:
         ("procgen/coinrun", {"center_agnt": True}, UnknownNameError, "center_agent"),
         ("procgen/coinrun", {"center_agent": "no"}, ConfigError, "true or false"),
         ("procgen/coinrun", {"num_games": 0}, ConfigError, "num_games is 0"),
+        ("procgen/coinrun", {"num_games": True}, ConfigError, "num_games is True"),
+        ("procgen/coinrun", {"num_games": "3"}, ConfigError, "num_games is '3'"),
+        ("procgen/coinrun", {"num_threads": True}, ConfigError, "num_threads is True"),
+        ("procgen/coinrun", {"num_threads": 1.5}, ConfigError, "num_threads is 1.5"),
+        ("procgen/coinrun", {"num_threads": 10**5}, ConfigError, "num_threads is 100000; it must be an integer from 0 to 256"),
+        ("procgen/coinrun", {"debug_mode": "x"}, ConfigError, "debug_mode is 'x'"),
+        ("procgen/coinrun", {"debug_mode": 2**31}, ConfigError, "debug_mode is 2147483648"),
+        ("procgen/coinrun", {"seed": 1.5}, ConfigError, "seed is 1.5"),
         ("procgen/coinrun", {"levels": "first:200"}, ConfigError, "train:200"),
         ("procgen/coinrun", {"levels": "train:0"}, ConfigError, "are 0 from"),
         ("procgen/coinrun", {"levels": "5:2147483647"}, ConfigError, "there are 0 to"),
@@ -228,6 +293,17 @@ def test_no_action_ends_the_process(actions: np.ndarray, match: str) -> None:
     world.restart(0)
     with pytest.raises(InvalidActionError, match=match):
         world.advance(actions)
+    world.close()
+
+
+@pytest.mark.parametrize("options", [{"debug_mode": True}, {"num_games": np.int64(2), "num_threads": np.int64(1)}], ids=str)
+def test_an_option_of_a_type_that_ends_the_process_is_translated(options: dict[str, Any]) -> None:
+    world = ProcgenVectorEnv("coinrun", **{"num_games": 2, **options})
+    world.restart(np.int64(0))
+    world.advance(np.zeros(2, int))
+    for seed in (True, 1.5, "a"):
+        with pytest.raises(ConfigError, match=r"seed is .*; it must be an integer"):
+            world.restart(seed)
     world.close()
 
 
