@@ -50,11 +50,18 @@ class OptionsFile:
                 raise ValueError("its options are no names with values")
             if not isinstance(found.tuning, dict):
                 raise ValueError(f"its tuning is {found.tuning!r:.50}, not names with values")
+            for name, kind in (("agent", str), ("against", str), ("accepted", bool), ("test", dict | None)):
+                if not isinstance(getattr(found, name), kind):
+                    raise ValueError(f"its {name} is {getattr(found, name)!r:.50}")
         except OSError as error:
             raise OptionsFileError(f"{path} can't be read: {error.strerror or error}") from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise OptionsFileError(f"{path} is no file of options ({error}). procsnake tune writes such files") from error
         return found
+
+    def is_of_the_same_test(self, other: OptionsFile) -> bool:
+        """Return whether a verdict on the options of `other` is one on these."""
+        return (self.agent, self.options, self.against) == (other.agent, other.options, other.against)
 
     def write(self, path: Path) -> None:
         """Write the file as YAML. Raises `ConfigError` if it can't be written."""

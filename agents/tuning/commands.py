@@ -11,12 +11,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from agents.effort import add_effort, tell_own_efforts
-from agents.options_file import OptionsFile
-from agents.registry import options_given
+from agents.options_file import OptionsFile, OptionsFileError
+from agents.registry import options_given, split_options
 from agents.sprt.commands import Live
 from agents.sprt.commands import line as sprt_line
 from agents.sprt.page import verdict_in_words, write_page
-from agents.sprt.play import play_sprt
+from agents.sprt.play import SprtProgress, play_sprt
 from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
 from agents.tournament.settings import Player
@@ -188,8 +188,18 @@ def _write(options: argparse.Namespace, values: dict[str, Any], tuning: dict[str
     make_place_for(out)
     _, given = options_given(options.player)
     tuned = nested({**flat(given), **values})
-    OptionsFile(agent=search, options=tuned, against=options.player, tuning=tuning).write(Path(out))
+    found = OptionsFile(agent=search, options=tuned, against=options.player, tuning=tuning)
+    _with_verdict_of(Path(out), found).write(Path(out))
     return Path(out)
+
+
+def _with_verdict_of(path: Path, found: OptionsFile) -> OptionsFile:
+    """Return `found` with the verdict of the file that it replaces, if a test has judged the same options there."""
+    try:
+        there = OptionsFile.read(path)
+    except OptionsFileError:
+        return found
+    return replace(found, accepted=there.accepted, test=there.test) if there.is_of_the_same_test(found) else found
 
 
 def _tell(options: argparse.Namespace, out: Path, parameters: Sequence[Parameter], values: dict[str, Any]) -> None:
@@ -199,6 +209,9 @@ def _tell(options: argparse.Namespace, out: Path, parameters: Sequence[Parameter
     both, seed = (f"tuned={_with_file(options.player, out)}", f"before={options.player}"), seed_of_gate(options.seed)
     test = shell_command("sprt", *both, *games, f"--seed={seed}")
     accept = shell_command("tune", options.player, "--accept", out, *games, f"--seed={options.seed}")
+    if OptionsFile.read(out).accepted:
+        print(f"written: {out}, which a sequential test has accepted before")
+        return
     print(f"written: {out}, not accepted until a sequential test has found it better: {test}")
     print(f"or, with the verdict in the file: {accept}")
 
@@ -233,22 +246,50 @@ def _accept(options: argparse.Namespace) -> int:
             raise ConfigError(
                 f"{path} was tuned by games with {flag} {was}, and this test would have {asked}. Add {flag} {was}"
             )
+    test = _test(tuned, options)
+    _refuse_strangers_rules(path, test, options)
     store_path = options.store or kept_at(f"{path.stem}-test.db")
     make_place_for(store_path)
     jobs = options.jobs or usable_cores()
     places = InThreads if jobs == 1 else InProcesses
     with Store(store_path, Sprt) as store, Live(sprt_line) as live:
-        test, kept = _test(tuned, options), store.load()
+        kept = store.load()
         # A test that commit e685437 or one before it began has the tuning's own seed, and goes on with that.
         if kept is None or kept.seed != options.seed:
             test = replace(test, seed=seed_of_gate(options.seed))
         tell_own_efforts(test.effort, test.names_and_specs)
         progress = play_sprt(test, store, concurrency=jobs, workers=places, max_games=options.games, on_game=live)
     page = write_page(progress, Path(store_path).with_suffix(".html"))
-    replace(tuned, accepted=progress.verdict == "H1", test=figures_of(progress)).write(path)
     print_json(progress.to_dict()) if options.json else print(f"{sprt_line(progress)}\n{verdict_in_words(progress)}")
-    print(f"the verdict is in {path}, the games are in {store_path}, the report is {page}", file=sys.stderr)
+    print(f"the games are in {store_path}, the report is {page}", file=sys.stderr)
+    _write_verdict(path, tuned, progress)
+    print(f"the verdict is in {path}", file=sys.stderr)
     return 0
+
+
+def _write_verdict(path: Path, tested: OptionsFile, progress: SprtProgress) -> None:
+    """Write the verdict into the file as it is now, because a tuning may have gone on while the test was played."""
+    now = OptionsFile.read(path)
+    if not now.is_of_the_same_test(tested):
+        raise ConfigError(
+            f"{path} has changed while its test was played, so the verdict is not written into it: another tuning may have"
+            " written other options there. Test the file as it is now, with another --store"
+        )
+    replace(now, accepted=progress.verdict == "H1", test=figures_of(progress)).write(path)
+
+
+def _refuse_strangers_rules(path: Path, test: Sprt, options: argparse.Namespace) -> None:
+    """Raise `ConfigError` if a player of the test would run files of rules that the user hasn't typed.
+
+    The players' names come from the file, which may be a stranger's.
+    """
+    typed, _ = split_options(options.player)
+    for player in test.players:
+        if player.runs_code and split_options(player.spec)[0] != typed:
+            raise ConfigError(
+                f"{path} is to be tested against {player.spec!r}, which is a file of rules that would be executed, and not the"
+                f" player {options.player!r} that you named. If you trust it, name it instead of {options.player!r}"
+            )
 
 
 def _test(tuned: OptionsFile, options: argparse.Namespace) -> Sprt:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 
 import pytest
 
 import agents
 from agents.options_file import OptionsFile
 from agents.sprt.openings import opening
+from agents.sprt.play import play_sprt
 from agents.sprt.settings import Sprt
 from agents.tournament.store import Store
 from agents.tuning.settings import Tuning
@@ -125,6 +127,69 @@ def test_a_test_that_was_begun_with_the_seed_of_its_tuning_goes_on_with_it(folde
     assert main([*words, "--games", "4"]) == 0
     with Store(folder / "outputs" / "tuned-test.db", Sprt) as store:
         assert (store.load().seed == 5, len(store.games())) == (pairs_before == 1, 4)
+
+
+@pytest.mark.parametrize("against", ["evil/rules.py+alphabeta", "evil/rules.py+evil/rules.py+alphabeta"])
+def test_rules_that_a_file_of_options_names_are_executed_only_if_they_were_typed(folder, capsys, against):
+    trace, rules = folder / "was executed", folder / "evil" / "rules.py"
+    rules.parent.mkdir()
+    rules.write_text(f"open({str(trace)!r}, 'w').close()\n\n\ndef any_way(me):\n    return [True] * 4\n")
+    OptionsFile(agent="alphabeta", options={"near": 6}, against=against).write(folder / "tuned.yaml")
+    for typed in ("alphabeta", "rules.py+alphabeta"):
+        assert main(["tune", typed, "--accept", "tuned.yaml", *SMALL, "--games", "2"]) == 2
+        assert f"tuned.yaml is to be tested against '{against}" in capsys.readouterr().err
+    assert not trace.exists()
+    assert main(["tune", against, "--accept", "tuned.yaml", *SMALL, "--jobs", "1", "--games", "2"]) == 0
+    assert trace.exists()
+
+
+@pytest.mark.parametrize("line", ["against: 5", "agent: [alphabeta]", "accepted: maybe", "test: H1"])
+def test_a_file_of_options_with_values_of_other_types_is_one_line(folder, capsys, line):
+    name, path = line.partition(":")[0], folder / "tuned.yaml"
+    OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta").write(path)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(line if one.startswith(f"{name}:") else one for one in lines))
+    assert main(["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--games", "2"]) == 2
+    assert f"its {name} is" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_what_a_tuning_writes_while_its_test_is_played_is_kept(folder, capsys, monkeypatch, goes_on):
+    path = folder / "tuned.yaml"
+    before = OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta", tuning={"pairs": 1})
+    after = replace(before, tuning={"pairs": 2}, options=before.options if goes_on else {"near": 7})
+
+    def play_while_another_tunes(*args, **options):
+        progress = play_sprt(*args, **options)
+        after.write(path)
+        return progress
+
+    before.write(path)
+    monkeypatch.setattr("agents.tuning.commands.play_sprt", play_while_another_tunes)
+    words = ["tune", "alphabeta", "--accept", "tuned.yaml", *SMALL, "--jobs", "1", "--games", "2"]
+    assert main(words) == (0 if goes_on else 2)
+    found = OptionsFile.read(path)
+    if goes_on:
+        assert (found.tuning, found.test["games"]) == ({"pairs": 2}, 2)
+    else:
+        assert found == after
+        assert "tuned.yaml has changed while its test was played" in capsys.readouterr().err
+
+
+def test_a_finished_tuning_that_is_run_again_keeps_its_verdict(folder, capsys):
+    assert main(TUNE) == 0
+    path = folder / "outputs" / "tuned-alphabeta.yaml"
+    tuned = OptionsFile.read(path)
+    judged = replace(tuned, accepted=True, test={"verdict": "H1", "games": 3000})
+    judged.write(path)
+    capsys.readouterr()
+    assert main(TUNE) == 0
+    assert OptionsFile.read(path) == judged
+    assert "not accepted" not in capsys.readouterr().out
+    # A verdict on other options is none on these.
+    replace(judged, options={"weights": {"length": 3}}).write(path)
+    assert main(TUNE) == 0
+    assert OptionsFile.read(path) == tuned
 
 
 def test_an_undecided_test_accepts_nothing(folder):
