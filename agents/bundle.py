@@ -24,7 +24,7 @@ from agents.card import BundleError, Card
 from agents.hub.address import SCHEME
 from agents.hub.download import fetch
 from agents.onnx_file import has_external_data
-from envs.common.bounded import PIECE_BYTES, InPieces, parse_json, read_bytes
+from envs.common.bounded import PIECE_BYTES, InPieces, parse_json, read_bytes, refuse_unbounded
 from envs.common.command_line import shell_command
 from envs.common.whole_files import write_folder
 
@@ -167,6 +167,7 @@ def _read_zip(archive: Path) -> dict[str, bytes]:
 
 
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> bytes:
+    refuse_unbounded(info)
     # No more than this comes out of the archive, whatever has been packed.
     if info.file_size > limit:
         raise ValueError(f"{info.filename} has {info.file_size} bytes, and {limit} are the most")

@@ -30,7 +30,7 @@ from agents.tuning.positions import is_quiet
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import ALIVE, State
-from envs.common.bounded import DAMAGED_ARRAYS, parse_json, read_text
+from envs.common.bounded import DAMAGED_ARRAYS, parse_json, read_text, refuse_unbounded
 from envs.common.errors import ConfigError
 from envs.common.whole_files import make_folder_of, write_whole
 
@@ -277,6 +277,8 @@ def _read(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     try:
         # NumPy leaves a path that it opened itself open if the archive is damaged.
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as block:
+            for member in block.zip.infolist():
+                refuse_unbounded(member)
             return {name: block[name] for name in names}
     except DAMAGED_ARRAYS as error:
         raise ConfigError(f"{path} can't be read ({error}); remove it, and its games are played again") from error

@@ -119,6 +119,15 @@ def inflate(data: bytes, limit: int) -> bytes:
     return content
 
 
+def refuse_unbounded(member: zipfile.ZipInfo) -> None:
+    """Raise `ValueError` if a member of an archive is neither stored nor deflated.
+
+    `zipfile` unpacks all others at once, however much comes out of them, and what it then raises is none of its own errors.
+    """
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{member.filename} is compressed by method {member.compress_type}; pack it with deflate, as zip does")
+
+
 class InPieces(io.FileIO):
     """A file for `zipfile`, which reads an archive's table of contents in one piece. Pieces of more than 1 MiB are refused."""
 

@@ -131,6 +131,22 @@ def test_a_small_zip_that_unpacks_to_much_is_refused_before_it_does(copied, tmp_
         bundle.load(path)
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_that_python_unpacks_without_a_bound_is_refused(bundle_path, tmp_path, method):
+    path = tmp_path / "other.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in sorted(bundle_path.iterdir()):
+            archive.write(file, file.name, method if file.name == "card.json" else zipfile.ZIP_DEFLATED)
+    with pytest.raises(BundleError, match=rf"card\.json is compressed by method {method}"):
+        bundle.load(path)
+    # Its first bytes no longer say how it was compressed, which `lzma` tells by an error of its own.
+    content = bytearray(path.read_bytes())
+    content[content.index(b"card.json") + 9 : content.index(b"card.json") + 20] = bytes(11)
+    path.write_bytes(content)
+    with pytest.raises(BundleError):
+        bundle.load(path)
+
+
 def test_a_zip_with_a_long_table_of_contents_is_refused(tmp_path):
     path = tmp_path / "many.zip"
     with zipfile.ZipFile(path, "w") as archive:

@@ -155,13 +155,27 @@ def _unknown_compression(content):
     return bytes(broken)
 
 
+def _damaged_lzma(content):
+    """The same arrays in an archive of another method, whose members have no properties where LZMA has them."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as block, zipfile.ZipFile(whole, "w", zipfile.ZIP_LZMA) as packed:
+        for member in block.infolist():
+            packed.writestr(member.filename, block.read(member))
+    broken = bytearray(whole.getvalue())
+    for member in zipfile.ZipFile(whole).infolist():
+        name, extra = struct.unpack_from("<HH", broken, member.header_offset + 26)
+        place = member.header_offset + 30 + name + extra
+        broken[place + 2 : place + 4] = bytes(2)
+    return bytes(broken)
+
+
 def _one_array(content):
     whole = io.BytesIO()
     np.save(whole, np.arange(8))
     return whole.getvalue()
 
 
-@pytest.mark.parametrize("damage", [_no_archive, _broken_members, _unknown_compression, _one_array])
+@pytest.mark.parametrize("damage", [_no_archive, _broken_members, _unknown_compression, _damaged_lzma, _one_array])
 def test_a_block_that_can_not_be_read_is_named(tmp_path, damage):
     settings = replace(SMALL, nodes=5, max_turns=10)
     collect(settings, tmp_path, 1)
