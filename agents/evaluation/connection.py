@@ -69,9 +69,9 @@ class Connection:
         """Send one request and return the answer, within `timeout` seconds from the first to the last byte.
 
         If the server has closed the connection in the meantime, a new one is opened, as engines' HTTP clients do. Raises one of
-        `CALL_ERRORS`.
+        `CALL_ERRORS`, which is `TimeoutError` for an answer that is late.
         """
-        was_kept, began = self._connection is not None, time.monotonic()
+        was_kept, began = self._connection is not None and self._connection.sock is not None, time.monotonic()
         try:
             return self._exchange_once(method, path, body, timeout)
         except ConnectionError:
@@ -82,14 +82,16 @@ class Connection:
 
     def _exchange_once(self, method: str, path: str, body: Mapping[str, Any] | bytes | None, timeout: float) -> Answer:
         if self._connection is None:
-            self._connection = self._kind(self._host, self._port, timeout=timeout)
+            self._connection = self._kind(self._host, self._port)
         connection = self._connection
-        if connection.sock is not None:
-            connection.sock.settimeout(timeout)
-        # A socket's time-out starts anew with each byte; the watchdog's doesn't.
-        watchdog = threading.Timer(timeout, self._cut, (connection,))
-        watchdog.start()
+        watchdog = _Watchdog(connection, timeout)
         try:
+            if connection.sock is None:
+                connection.timeout = timeout
+                connection.connect()
+            else:
+                connection.sock.settimeout(timeout)
+            watchdog.watch(connection.sock)
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             headers = {"Content-Type": "application/json"} if data is not None else {}
             connection.request(method, f"{self._path}/{path}", data, {**self._headers, **headers})
@@ -100,8 +102,11 @@ class Connection:
             if response.length:
                 # Asked for so many bytes at most, `read` doesn't mind that fewer came than were announced.
                 raise http.client.IncompleteRead(answer, response.length)
-        except BaseException:
+            watchdog.check()
+        except BaseException as error:
             self.close()
+            if isinstance(error, CALL_ERRORS):
+                watchdog.check()
             raise
         finally:
             watchdog.cancel()
@@ -113,11 +118,35 @@ class Connection:
             self._connection.close()
             self._connection = None
 
-    @staticmethod
-    def _cut(connection: http.client.HTTPConnection) -> None:
+
+class _Watchdog:
+    """Ends an exchange once its time is up. A socket's own time-out starts anew with each byte, and with each address."""
+
+    def __init__(self, connection: http.client.HTTPConnection, timeout: float) -> None:
+        self._connection, self._socket, self._has_cut = connection, connection.sock, False
+        self._timer = threading.Timer(timeout, self._cut)
+        self._timer.start()
+
+    def watch(self, opened: socket.socket) -> None:
+        """Watch this socket, which the connection forgets where the server ends it by its answer. Raises as `check` does."""
+        self._socket = opened
+        self.check()
+
+    def check(self) -> None:
+        """Raise `TimeoutError` if the time is up."""
+        if self._has_cut:
+            raise TimeoutError("the answer was not complete in time")
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def _cut(self) -> None:
+        self._has_cut = True
+        # While it is opened, the connection alone has it.
+        watched = self._socket or self._connection.sock
         with suppress(OSError):
-            if connection.sock is not None:
-                connection.sock.shutdown(socket.SHUT_RDWR)
+            if watched is not None:
+                watched.shutdown(socket.SHUT_RDWR)
 
 
 def read_object(body: bytes) -> dict[str, Any]:

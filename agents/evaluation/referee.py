@@ -295,15 +295,17 @@ class RemoteSnake:
 
     def move(self, body: Mapping[str, Any]) -> tuple[int, float, str]:
         """Ask for a move. Returns (move, milliseconds, why the request failed or ""). A failure repeats the last good move."""
-        began = time.monotonic()
+        began, move = time.monotonic(), self._last_move
         failure = ""
         try:
-            self._last_move = read_move(read_object(self._exchange("POST", "move", body, self._timeout)))
+            move = read_move(read_object(self._exchange("POST", "move", body, self._timeout)))
         except CALL_ERRORS as error:
             failure = in_words(error)
         took = time.monotonic() - began
-        if failure and took >= self._timeout:
+        if took >= self._timeout:
             failure = f"no answer within {1000 * self._timeout:.0f} ms"
+        if not failure:
+            self._last_move = move
         return self._last_move, 1000 * took, failure
 
     def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None, timeout: float) -> bytes:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 
 import numpy as np
 import pytest
 
 import agents
-from agents.evaluation.referee import Referee, SnakeUnreachableError
+from agents.evaluation.referee import Referee, RemoteSnake, SnakeUnreachableError
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.render.scene import snake_colors
@@ -25,11 +27,11 @@ from tests.serve.snakes import INFO, as_json, good_snake, served
 
 
 @contextmanager
-def scripted_snake(answers, *, hangs_up=False) -> Iterator[tuple[str, list[str]]]:
+def scripted_snake(answers, *, hangs_up=False, says_so=False) -> Iterator[tuple[str, list[str]]]:
     """A server whose n-th answer to /move is `answers[n]` (the last one from then on).
 
     An answer is (status, body), or seconds to sleep, or a function that writes the body with the `send` it gets. With
-    `hangs_up` every connection is closed after an answer that promised to keep it.
+    `hangs_up` every connection is closed after an answer that promised to keep it, or with `says_so` one that told of it.
     """
     seen: list[str] = []
 
@@ -59,15 +61,17 @@ def scripted_snake(answers, *, hangs_up=False) -> Iterator[tuple[str, list[str]]
         def _head(self, status, length):
             self.send_response(status)
             self.send_header("Content-Length", str(length))
+            if says_so:
+                self.send_header("Connection", "close")
             self.end_headers()
 
     with serving(Handler) as url:
         yield url, seen
 
 
-def moves_of(answers, turns, *, timeout_ms=2000):
+def moves_of(answers, turns, *, timeout_ms=2000, **how):
     """The moves a referee plays for a scripted snake in a solo game from (12, 1), and the failures it noted."""
-    with scripted_snake(answers) as (url, _):
+    with scripted_snake(answers, **how) as (url, _):
         frames = []
         for frame in Referee([url], width=25, height=25, seed=5, timeout_ms=timeout_ms, max_turns=turns).play():
             frames.append((frame.moves[0], frame.failures.get(0, "")))
@@ -160,7 +164,8 @@ def test_a_late_answer_is_a_failure():
     assert failure == "no answer within 400 ms"
 
 
-def test_an_answer_that_trickles_in_is_late():
+@pytest.mark.parametrize("says_so", [False, True])
+def test_an_answer_that_trickles_in_is_late(says_so):
     """Each byte comes in time; the whole, a good answer after many blanks, doesn't."""
 
     def trickle(send):
@@ -169,7 +174,8 @@ def test_an_answer_that_trickles_in_is_late():
             time.sleep(0.03)
         send(GOOD[1])
 
-    assert moves_of([LEFTWARDS, trickle], 2, timeout_ms=400)[1] == (LEFT, "no answer within 400 ms")
+    played = moves_of([LEFTWARDS, trickle], 2, timeout_ms=400, hangs_up=says_so, says_so=says_so)
+    assert played[1] == (LEFT, "no answer within 400 ms")
 
 
 def test_a_server_that_hangs_up_between_requests_is_called_again():
@@ -177,6 +183,40 @@ def test_a_server_that_hangs_up_between_requests_is_called_again():
         frames = list(Referee([url], width=25, height=25, seed=5, timeout_ms=2000, max_turns=4).play())
     assert [frame.failures for frame in frames] == [{}] * 5
     assert seen == ["/start", *["/move"] * 4, "/end"]
+
+
+def answer_once(server, body):
+    """Answer one request, and close the connection, as HTTP/1.0 does."""
+    connection, _ = server.accept()
+    with connection:
+        connection.settimeout(30)
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+
+def test_a_server_that_closes_connections_is_late_if_it_accepts_none_in_time():
+    """Its queue is full, so opening a connection takes longer than the time-out; the answer after that is a good one."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, ExitStack() as waiting:
+        server.settimeout(30)
+        snake = RemoteSnake("http://{}:{}".format(*server.getsockname()), 400)
+        with ThreadPoolExecutor(1) as pool:
+            info = pool.submit(answer_once, server, b'{"apiversion":"1"}')
+            snake.check()
+            info.result()
+            for _ in range(3):
+                other = waiting.enter_context(socket.socket())
+                other.setblocking(False)
+                other.connect_ex(server.getsockname())
+            asked = pool.submit(snake.move, {})
+            # Without its own time-out, the connection would wait for so long and longer.
+            time.sleep(0.8)
+            waiting.close()
+            server.settimeout(1)
+            while not asked.done():
+                with suppress(OSError):
+                    answer_once(server, LEFTWARDS[1])
+            move, _, failure = asked.result(30)
+    assert (move, failure) == (UP, "no answer within 400 ms")
 
 
 def test_an_endless_answer_is_cut_off():
