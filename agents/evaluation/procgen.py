@@ -231,6 +231,6 @@ def table(scores: Sequence[ProcgenScore]) -> str:
         lines.append(f"OpenAI's PPO after 25 M steps on 200 levels of {game}, easy, unseen levels: {reached}")
     for split, estimates in aggregates_by_split(scores).items():
         for estimate in estimates:
-            low, high = estimate.interval
-            lines.append(f"{split}: {estimate.name} of the normalised scores {estimate.value:.3f} ({low:.3f} … {high:.3f})")
+            told = estimate.interval_in_words
+            lines.append(f"{split}: {estimate.name} of the normalised scores {estimate.value:.3f} ({told})")
     return "\n".join(lines)

@@ -5,7 +5,7 @@ Importing it without rliable raises `MissingDependencyError`: before anything is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -29,20 +29,39 @@ _AGGREGATES: dict[str, Callable[[np.ndarray], float]] = {
 }
 
 
+_FEWEST_RUNS = 2
+"""The runs of a game between which the bootstrap has a choice: among one it draws the same again and again."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AggregateEstimate:
     """A figure over several runs, with its 95 % interval."""
 
     name: str
     value: float
-    interval: tuple[float, float]
+    interval: tuple[float, float] | None
+    """None if a game has one run only: how much runs of a game differ can't be told from one."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    @property
+    def interval_in_words(self) -> str:
+        """The interval as text, "-" where there is none."""
+        return interval_in_words(self.interval)
+
+
+def interval_in_words(interval: Sequence[float] | None) -> str:
+    """Return an interval as text, "-" for None."""
+    return "-" if interval is None else "{:.3f} … {:.3f}".format(*interval)
+
 
 def aggregates(scores: np.ndarray) -> list[AggregateEstimate]:
     """Return the aggregates of normalised scores (runs, games). The stratified bootstrap draws runs within each game."""
+    if len(scores) < _FEWEST_RUNS:
+        return [
+            AggregateEstimate(name=name, value=float(figure(scores)), interval=None) for name, figure in _AGGREGATES.items()
+        ]
     values, (low, high) = _estimate(scores, lambda sample: np.array([figure(sample) for figure in _AGGREGATES.values()]))
     return [
         AggregateEstimate(name=name, value=float(values[k]), interval=(float(low[k]), float(high[k])))
@@ -62,7 +81,11 @@ def probability_of_improvement(ours: np.ndarray, theirs: np.ndarray) -> Aggregat
     with _seeded():
         values, intervals = get_interval_estimates({"": [ours, theirs]}, probability, reps=2000)
     low, high = intervals[""][:, 0]
-    return AggregateEstimate(name="probability of improvement", value=float(values[""][0]), interval=(float(low), float(high)))
+    return AggregateEstimate(
+        name="probability of improvement",
+        value=float(values[""][0]),
+        interval=None if min(len(ours), len(theirs)) < _FEWEST_RUNS else (float(low), float(high)),
+    )
 
 
 def mean_interval(returns: np.ndarray) -> tuple[float, float]:
@@ -71,11 +94,15 @@ def mean_interval(returns: np.ndarray) -> tuple[float, float]:
     return float(low[0]), float(high[0])
 
 
-def performance_profile(scores: np.ndarray, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the share of scores (runs, games) above each threshold (T,), and the ends of its interval, each float64 (T,)."""
+def performance_profile(scores: np.ndarray, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Return the share of scores (runs, games) above each threshold (T,), and the ends of its interval, each float64 (T,).
+
+    One run has no interval.
+    """
     with _seeded():
         shares, bands = create_performance_profile({"": scores}, thresholds, reps=500)
-    return shares[""], *bands[""]
+    low, high = bands[""] if len(scores) >= _FEWEST_RUNS else (None, None)
+    return shares[""], low, high
 
 
 def _estimate(scores: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

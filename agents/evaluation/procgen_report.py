@@ -80,17 +80,18 @@ def _together(scores: Sequence[ProcgenScore]) -> str:
 def profile_chart(title: str, name: str, matrix: np.ndarray) -> Chart:
     """Return the performance profile of normalised scores (runs, games) as a chart with one line, called `name`."""
     x = np.linspace(min(0.0, float(matrix.min())), max(1.0, float(matrix.max())), _POINTS)
+    line = _profile(name, matrix, x)
     return Chart(
-        title=f"{title}; band: 95 %, stratified bootstrap",
+        title=title if line.low is None else f"{title}; band: 95 %, stratified bootstrap",
         x_label="normalised score",
         y_label="share of scores above",
-        lines=[_profile(name, matrix, x)],
+        lines=[line],
         shares=True,
     )
 
 
 def _estimates(estimates: Sequence[AggregateEstimate]) -> str:
-    return table((one.name, f"{one.value:.3f}", f"{one.interval[0]:.3f} … {one.interval[1]:.3f}") for one in estimates)
+    return table((one.name, f"{one.value:.3f}", one.interval_in_words) for one in estimates)
 
 
 def _profile(name: str, scores: np.ndarray, x: np.ndarray) -> Line:

@@ -155,14 +155,11 @@ def report(found: list[dict[str, Any]], names: list[str], games: list[str]) -> N
             raw = np.array([[have[name, game, seed][mark] for game in games] for seed in seeds])
             scores[name] = np.array([[normalised(v, g) for g, v in zip(games, row, strict=True)] for row in raw], float)
             at = np.median([have[name, game, seed][f"{mark}_at"] for game in games for seed in seeds], axis=0)
-            figures = ", ".join(
-                f"{one.name} {one.value:.3f} ({one.interval[0]:.3f} … {one.interval[1]:.3f})"
-                for one in aggregates(scores[name])[:2]
-            )
+            figures = ", ".join(f"{one.name} {one.value:.3f} ({one.interval_in_words})" for one in aggregates(scores[name])[:2])
             better = probability_of_improvement(scores[name], scores[names[0]])
             print(
                 f"{mark} {name:24} {at[0]:8.0f} decisions {at[1]:6.1f} CPU-s  {figures}  returns {raw.mean(0).round(2)}"
-                f"  better than {names[0]} with {better.value:.2f} ({better.interval[0]:.2f} … {better.interval[1]:.2f})"
+                f"  better than {names[0]} with {better.value:.2f} ({better.interval_in_words})"
             )
 
 

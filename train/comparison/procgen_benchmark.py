@@ -133,15 +133,14 @@ def _matrix(scores: Sequence[Mapping[str, Any]], protocol: Protocol) -> np.ndarr
 
 
 def _aggregates(matrix: np.ndarray) -> list[dict[str, Any]]:
-    # One score has no interval, and no bootstrap.
+    # Of one score, they would all be that score.
     if matrix.size == 1:
-        value = float(matrix[0, 0])
-        return [_told(AggregateEstimate(name="mean", value=value, interval=(value, value)))]
+        return [_told(AggregateEstimate(name="mean", value=float(matrix[0, 0]), interval=None))]
     return [_told(estimate) for estimate in aggregates(matrix)]
 
 
 def _told(estimate: AggregateEstimate) -> dict[str, Any]:
-    return {**estimate.to_dict(), "interval": list(estimate.interval)}
+    return {**estimate.to_dict(), "interval": estimate.interval and list(estimate.interval)}
 
 
 def _game_of(training: Training) -> str:

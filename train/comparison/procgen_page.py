@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from agents.evaluation.procgen import POLICY, RANDOM
+from agents.evaluation.procgen_aggregates import interval_in_words
 from agents.evaluation.procgen_report import profile_chart
 from agents.pages import Chart, chart_grid, columns, film, fold, html_page, lead, note, section, table
 from envs.procgen.scores import PPO, normalised
@@ -76,7 +77,7 @@ def _aggregates(found: Mapping[str, Any]) -> str:
     named = [(one["name"], one) for one in found["aggregates"]]
     if "against" in found:
         named.append((f"{found['against']['name']} over {found['against']['file']}", found["against"]))
-    rows = [(name, f"{one['value']:.3f}", "{:.3f} to {:.3f}".format(*one["interval"])) for name, one in named]
+    rows = [(name, f"{one['value']:.3f}", interval_in_words(one["interval"])) for name, one in named]
     return table(rows, head=("of the normalised scores", "value", "95 % interval, stratified bootstrap"))
 
 

@@ -19,6 +19,7 @@ from agents import bundle, networks
 from agents.evaluation import procgen as procgen_evaluation
 from agents.evaluation.procgen import ProcgenScore, aggregates_by_split, chosen_levels, evaluate, score_matrix, table
 from agents.evaluation.procgen_episodes import animation, pictures, play
+from agents.evaluation.procgen_report import _together
 from envs.common.errors import ConfigError
 from envs.procgen.games import load_library
 from envs.procgen.vector_env import ProcgenVectorEnv
@@ -193,6 +194,16 @@ def test_the_matrix_has_a_column_a_game_and_needs_as_many_runs_of_each() -> None
     np.testing.assert_allclose(matrix, [[0.1, 0.2], [0.3, 0.4]])
     assert score_matrix(scores[:3]) is None
     assert score_matrix([_score("maze", None)]) is None
+
+
+def test_one_run_of_each_game_is_told_without_an_interval() -> None:
+    scores = [_score("maze", 0.3), _score("ninja", 0.9)]
+    assert "test: mean of the normalised scores 0.600 (-)" in table(scores)
+    assert [one.to_dict()["interval"] for one in aggregates_by_split(scores)["test"]] == [None] * 3
+    page = _together(scores)
+    assert ">0.600<" in page
+    assert "0.600 …" not in page
+    assert "bootstrap" not in page
 
 
 @pytest.mark.filterwarnings(

@@ -52,6 +52,20 @@ def test_runs_are_drawn_within_their_game() -> None:
     assert (mean.name, mean.value, mean.interval) == ("mean", 5, (5, 5))
 
 
+def test_of_one_run_a_game_there_is_no_interval() -> None:
+    """The bootstrap has one run to draw from, so its interval would have no width and look like certainty."""
+    one, two = np.array([[0.3, 0.9]]), np.array([[0.3, 0.9], [0.5, 0.7]])
+    assert [(a.name, pytest.approx(a.value), a.interval, a.interval_in_words) for a in aggregates(one)] == [
+        ("interquartile mean", 0.6, None, "-"),
+        ("mean", 0.6, None, "-"),
+        ("optimality gap", 0.4, None, "-"),
+    ]
+    for ours, theirs in ((one, two), (two, one)):
+        assert probability_of_improvement(ours, theirs).interval is None
+    share, low, high = performance_profile(one, np.array([0.5]))
+    assert (share.tolist(), low, high) == ([0.5], None, None)
+
+
 def test_the_same_scores_have_the_same_interval_and_others_draw_as_before() -> None:
     returns = np.random.default_rng(1).normal(size=50)
     np.random.seed(3)

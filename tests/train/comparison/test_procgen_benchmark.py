@@ -11,7 +11,8 @@ from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 from envs.procgen.scores import EASY
 from procsnake import main
-from train.comparison.procgen_benchmark import benchmark, comparable
+from train.comparison.procgen_benchmark import _aggregates, benchmark, comparable
+from train.comparison.procgen_page import _aggregates as aggregates_on_page
 from train.comparison.procgen_protocol import preset
 from train.runs.folder import BUNDLE
 
@@ -87,6 +88,15 @@ def test_a_benchmark_is_level_with_itself_and_not_compared_with_other_games(made
     assert benchmark(protocol(), out=out, jobs=2, against=file, say=lambda _: None)["against"]["value"] == 0.5
     with pytest.raises(ConfigError, match="games"):
         comparable(file, protocol(games=("maze",)))
+
+
+@pytest.mark.parametrize("scores", [[[0.3, 0.9]], [[0.6]]])
+def test_aggregates_of_a_single_seed_have_no_interval(scores):
+    found = _aggregates(np.array(scores))
+    assert {one["interval"] for one in found} == {None}
+    (mean,) = (one for one in found if one["name"] == "mean")
+    assert mean["value"] == pytest.approx(0.6)
+    assert "0.600 " not in aggregates_on_page({"aggregates": json.loads(json.dumps(found))})
 
 
 def test_a_file_that_is_no_benchmark_is_refused(tmp_path):
