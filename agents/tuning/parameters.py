@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -162,7 +163,8 @@ def flat(options: Mapping[str, Any]) -> dict[str, Any]:
 def with_values(player: str, values: Mapping[str, Any]) -> str:
     """Return the player with these values instead of its own, as `agents.make` takes it. It then reads no file of options."""
     name, given = options_given(player)
-    options = {**flat(given), **values}
+    # Names of players write truth as JSON does: "True" would be a text.
+    options = {k: json.dumps(v) if isinstance(v, bool) else v for k, v in {**flat(given), **values}.items()}
     return f"{name}?{urlencode(options)}" if options else name
 
 

@@ -5,6 +5,7 @@ import inspect
 import pytest
 
 import agents
+from agents.registry import options_given
 from agents.search.evaluation import CROWD, Weights
 from agents.search.ranges import ranges_of
 from agents.tuning.parameters import SEARCH_CLASSES, choose, flat, nested, parameters_of, search_of, with_values
@@ -104,6 +105,15 @@ def test_options_are_nested_and_back():
     assert nested(values) == {"near": 3, "weights": {"cell": 9}}
     assert flat(nested(values)) == values
     assert nested({"near": 3}) == {"near": 3}
+
+
+def test_a_player_keeps_options_of_all_kinds_beside_values():
+    given = "mcts?sample=true&cpu_ms=2.5&weights.cell=4"
+    assert options_given(with_values(given, {"near": 3, "weights.cell": 9})) == (
+        "mcts",
+        {"sample": True, "cpu_ms": 2.5, "near": 3, "weights": {"cell": 9}},
+    )
+    assert agents.make(with_values(given, {"near": 3})).sample is True
 
 
 def test_only_annotated_arguments_have_ranges():
