@@ -12,6 +12,7 @@ from agents.agent import Agent
 from agents.registry import is_server, make, options_given, options_of
 from envs.common.command_line import at_least
 from envs.common.errors import ConfigError
+from envs.common.printable import printable
 
 ONE_LIMIT = "effort is limited in one way: by nodes, by processor time, or by wall time"
 _LIMITS = {"nodes", "cpu_ms", "simulations"}
@@ -97,4 +98,4 @@ def effort_of(options: argparse.Namespace) -> Effort:
 def tell_own_efforts(effort: Effort, players: Iterable[tuple[str, str]]) -> None:
     """Print to stderr to which of these players, (name, spec), the effort that was asked for doesn't apply."""
     if told := effort.told(players):
-        print(f"note: {told}", file=sys.stderr)
+        print(f"note: {printable(told)}", file=sys.stderr)

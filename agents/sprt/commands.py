@@ -19,6 +19,7 @@ from agents.tournament.match_options import (
 )
 from envs.common.command_line import Redrawn, at_least, make_place_for, print_json
 from envs.common.errors import ConfigError
+from envs.common.printable import printable
 from envs.common.whole_files import make_folder_of
 
 SPRT_HELP = """\
@@ -91,7 +92,7 @@ def run_sprt(options: argparse.Namespace) -> int:
                 on_game=live,
             )
     page = write_page(progress, report)
-    print_json(progress.to_dict()) if options.json else print(f"{line(progress)}\n{verdict_in_words(progress)}")
+    print_json(progress.to_dict()) if options.json else print(f"{line(progress)}\n{printable(verdict_in_words(progress))}")
     print(f"report: {page}", file=sys.stderr)
     return 0
 

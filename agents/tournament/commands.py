@@ -20,6 +20,7 @@ from agents.tournament.match_options import (
 )
 from envs.common.command_line import Redrawn, at_least, columns, make_place_for, print_json, wants_color
 from envs.common.errors import ConfigError
+from envs.common.printable import printable
 from envs.common.whole_files import make_folder_of
 
 TOURNAMENT_HELP = """\
@@ -174,7 +175,7 @@ class _LiveStandings:
         game = games[-1]
         if not self._screen.live:
             winner = "a draw" if game.winner is None else f"{self.tournament.names[game.winner]} wins"
-            print(f"game {game.round}/{game.number}: {winner} after {game.turns} turns", file=sys.stderr)
+            print(f"game {game.round}/{game.number}: {printable(winner)} after {game.turns} turns", file=sys.stderr)
             return
         if time.monotonic() - self.shown < _BETWEEN_TABLES_S:
             return

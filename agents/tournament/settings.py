@@ -5,7 +5,7 @@ It is JSON-able, so that a store can tell if it is the same one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeVar, get_args
@@ -124,9 +124,34 @@ class Match:
 
     @classmethod
     def from_dict(cls: type[M], data: dict[str, Any]) -> M:
+        """Return the match of such plain values, which may be a stranger's.
+
+        Raises `ValueError` for values of another type than their field, and what `Settings` and the match itself raise.
+        """
+        for kind, values in ((cls, data), *((Player, player) for player in data["players"])):
+            _check_types(kind, values)
         players, settings = tuple(Player(**p) for p in data["players"]), Settings(**data["settings"])
         known = {f.name for f in fields(cls)}
         return cls(**{**{k: v for k, v in data.items() if k in known}, "players": players, "settings": settings})
+
+
+_JSON_TYPES: dict[str, set[type]] = {
+    "str": {str},
+    "bool": {bool},
+    "int": {int},
+    "float": {int, float},
+    "None": {type(None)},
+}
+
+
+def _check_types(kind: type[Match | Player], values: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for a value that isn't of its field's type. Fields that hold objects are left to these."""
+    for one in fields(kind):
+        declared = str(one.type).split(" | ")
+        if one.name not in values or not _JSON_TYPES.keys() >= set(declared):
+            continue
+        if type(values[one.name]) not in set().union(*(_JSON_TYPES[name] for name in declared)):
+            raise ValueError(f"{one.name} is {values[one.name]!r:.50}; it must be of type {one.type}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,14 @@ import json
 import sqlite3
 import zlib
 from contextlib import closing
+from functools import partial
 
 import pytest
 
+from agents.sprt.settings import Sprt
+from agents.sprt.statistics import Hypotheses
 from agents.tournament.play import play_tournament
-from agents.tournament.settings import Tournament
+from agents.tournament.settings import Player, Tournament
 from agents.tournament.store import Store, StoreError
 from procsnake import main
 from tests.agents.tournament.made import small
@@ -38,6 +41,11 @@ DAMAGE = [
     "UPDATE tournament SET config = json_set(config, '$.players', 'x')",
     "UPDATE tournament SET config = json_set(config, '$.rounds', 'x')",
     "UPDATE tournament SET config = json_set(config, '$.settings', json('{\"x\": 1}'))",
+    "UPDATE tournament SET config = json_set(config, '$.players[0].spec', 5)",
+    "UPDATE tournament SET config = json_set(config, '$.players[0].name', null)",
+    "UPDATE tournament SET config = json_set(config, '$.cpu_ms', 'x')",
+    "UPDATE tournament SET config = json_set(config, '$.nodes', 2.5)",
+    "UPDATE tournament SET config = json_set(config, '$.tell_deadline', 1)",
     "DELETE FROM seat",
     "DELETE FROM seat WHERE slot = 1",
     "UPDATE seat SET player = 7",
@@ -118,6 +126,20 @@ def test_rules_that_a_store_names_are_executed_if_it_is_own_or_trusted(tmp_path,
     assert not trace.exists()
     assert main([*go_on, "--rounds", "3", "--trust"]) == 0
     assert trace.exists()
+
+
+@pytest.mark.parametrize("command", ["tournament", "sprt"])
+def test_names_that_a_terminal_would_obey_are_shown_escaped(tmp_path, capsys, command):
+    path = tmp_path / "stranger.db"
+    kind = {"tournament": Tournament, "sprt": partial(Sprt, hypotheses=Hypotheses(elo1=100))}[command]
+    evil = (Player("\x1b]0;evil\x07A", "flood"), Player("\x1b[31mB", "random"))
+    with Store(path, Sprt if command == "sprt" else Tournament) as store:
+        store.begin(kind(players=evil, nodes=10, width=7, height=7, max_turns=60, seed=1))
+    assert main([command, "--store", str(path), "--jobs", "1"]) == 0
+    told = capsys.readouterr()
+    assert "\x1b" not in told.out + told.err
+    assert (r"H1 accepted: \x1b]0;evil\x07A is" in told.out) or command == "tournament"
+    assert "note: \\x1b]0;evil\\x07A, \\x1b[31mB keep their own effort" in told.err
 
 
 def test_a_changed_player_is_not_own(tmp_path, monkeypatch):
