@@ -66,9 +66,11 @@ def world_of(bundle: Bundle, **options: Any) -> BatchEnv:
     """
     name, chosen = bundle.card.environment["name"], {**bundle.card.environment.get("options", {}), **options}
     if name not in envs.names():
+        trained = bundle.card.config.get("env")
+        modules = trained.get("imports") if isinstance(trained, dict) else None
         raise ConfigError(
             f"{bundle.path} was trained in the world {name!r}, which nothing here registers. Name the module that does:"
-            f" --imports MODULE (it is {bundle.card.config.get('env', {}).get('imports') or 'unknown'} in its configuration)"
+            f" --imports MODULE (it is {modules or 'unknown'} in its configuration)"
         )
     try:
         return envs.make(name, **chosen)

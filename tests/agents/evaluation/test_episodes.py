@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -25,6 +27,7 @@ from agents.evaluation.episodes import (
 from agents.evaluation.record import WorldRecord, read_record, read_world_record
 from envs.api import BatchEnv
 from envs.common.errors import ConfigError
+from procsnake import main
 from tests.agents.bundles import make_bundle
 
 
@@ -148,6 +151,14 @@ def test_a_world_that_nothing_registers_says_how_to_register_it(run):
         ConfigError, match=r"world 'steps', which nothing here registers.*--imports MODULE \(it is \['my_steps'\]"
     ):
         world_of(bundle_of_a_world(str(run)), num_games=1)
+
+
+@pytest.mark.parametrize("env", [None, [], 5, {}])
+def test_a_world_of_a_card_without_a_configuration_is_one_line(run, capsys, env):
+    card = json.loads((run / "bundle" / "card.json").read_text())
+    (run / "bundle" / "card.json").write_text(json.dumps({**card, "config": {"env": env}}))
+    assert main(["evaluate", str(run)]) == 2
+    assert "--imports MODULE (it is unknown in its configuration)" in capsys.readouterr().err
 
 
 def test_an_episode_tells_what_came_of_it(steps, run):
