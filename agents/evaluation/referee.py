@@ -17,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -77,6 +78,8 @@ class Result:
     turns: int
     causes: list[int]
     """For each slot, ALIVE or the cause of death."""
+    winner_slot: int | None
+    """The slot of the last survivor."""
 
 
 class Referee:
@@ -169,7 +172,7 @@ class Referee:
             self._tell(pool, "end")
             if record:
                 self._record(record, nothing)
-                winner = self.names.index(self.result.winner) if self.result.winner else None
+                winner = self.result.winner_slot
                 record.finish(
                     winner_id="" if winner is None else self.ids[winner],
                     winner_name=self.result.winner or "",
@@ -266,8 +269,8 @@ class Referee:
     def _result(self) -> Result:
         causes = self.state.arrays.cause[0].tolist()
         alive = [slot for slot, cause in enumerate(causes) if cause == ALIVE]
-        winner = self.names[alive[0]] if len(alive) == 1 and not self.state.rules.solo else None
-        return Result(winner, int(self.state.arrays.turn[0]), causes)
+        winner = alive[0] if len(alive) == 1 and not self.state.rules.solo else None
+        return Result(None if winner is None else self.names[winner], int(self.state.arrays.turn[0]), causes, winner)
 
 
 class RemoteSnake:
@@ -330,10 +333,17 @@ def _look(info: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _names(seats: Sequence[Agent | str], given: Sequence[str]) -> list[str]:
-    """A name for each seat; equal ones are numbered."""
+    """A name for each seat; equal ones are numbered, past the numbers that others bear by themselves."""
     own = [seat.removesuffix("/") if isinstance(seat, str) else seat.name for seat in seats]
     plain = [name or other for name, other in zip(given, own, strict=True)]
-    return [name if plain.count(name) == 1 else f"{name} {plain[:slot].count(name) + 1}" for slot, name in enumerate(plain)]
+    taken = {name for name in plain if plain.count(name) == 1}
+    names = []
+    for name in plain:
+        if plain.count(name) > 1:
+            name = next(numbered for k in count(1) if (numbered := f"{name} {k}") not in taken)
+            taken.add(name)
+        names.append(name)
+    return names
 
 
 def _as_json(decision: Decision) -> dict[str, Any]:

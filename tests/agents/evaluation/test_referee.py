@@ -22,6 +22,7 @@ from envs.battlesnake.webhook import NO_LOOK
 from envs.common.errors import ConfigError
 from serve.arena import create_app
 from serve.server import running
+from tests.agents.evaluation.snakes import AlwaysUp
 from tests.http_server import QuietHandler, serving
 from tests.serve.snakes import INFO, as_json, good_snake, served
 
@@ -152,6 +153,19 @@ def test_names_are_given_or_the_seats_own():
     flood = agents.make("flood")
     assert Referee([flood, flood, flood], names=["me", "", ""]).names == ["me", "flood 1", "flood 2"]
     assert Referee([flood, flood], names=["me", "me"]).names == ["me 1", "me 2"]
+    assert Referee([flood, flood, flood], names=["a", "a 2", "a"]).names == ["a 1", "a 2", "a 3"]
+    assert Referee([flood] * 5, names=["a", "a", "a 1", "a 1", "a 2"]).names == ["a 1", "a 3", "a 1 1", "a 1 2", "a 2"]
+
+
+def test_the_recording_names_the_winner_that_survived(tmp_path):
+    path = tmp_path / "game.jsonl"
+    referee = Referee([AlwaysUp(), AlwaysUp(), agents.make("flood")], names=["a", "a 2", "a"], recording=path, seed=1)
+    for _ in referee.play():
+        pass
+    assert [cause == ALIVE for cause in referee.result.causes] == [False, False, True]
+    assert Recording.read(path).result["winnerId"] == referee.ids[2]
+    assert referee.result.winner_slot == 2
+    assert Recording.read(path).result["winnerName"] == referee.result.winner == "a 3"
 
 
 def test_before_any_good_answer_a_failure_is_up():
