@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.agent import Agent
 from agents.registry import is_server, make, options_given, options_of
-from envs.common.command_line import at_least
+from envs.common.command_line import at_least, positive
 from envs.common.errors import ConfigError
 from envs.common.printable import printable
 
@@ -77,7 +77,7 @@ def add_effort(parser: argparse.ArgumentParser, *, wall: bool = True) -> None:
     """Add the options that limit what agents spend on a move."""
     parser.add_argument("--nodes", type=at_least(1), help="nodes per move, for agents that count them")
     time = "processor time per move, for agents that search"
-    parser.add_argument("--time", "--cpu-ms", type=float, metavar="MS", help=time)
+    parser.add_argument("--time", "--cpu-ms", type=positive, metavar="MS", help=time)
     if wall:
         parser.add_argument("--wall", action="store_true", help="--time is wall time: load counts, and games don't repeat")
 

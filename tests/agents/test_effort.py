@@ -42,6 +42,15 @@ def test_two_limits_and_half_a_limit_are_refused(words, told):
         asked(*words)
 
 
+@pytest.mark.parametrize("text", ["nan", "inf", "0", "-5"])
+@pytest.mark.parametrize("more", [[], ["--wall"]])
+def test_a_time_that_is_no_positive_number_is_refused(capsys, text, more):
+    with pytest.raises(SystemExit) as ended:
+        main(["sprt", "flood", "greedy", f"--time={text}", *more])
+    assert ended.value.code == 2
+    assert f"--time/--cpu-ms: {text} is" in capsys.readouterr().err
+
+
 def test_a_search_spends_as_many_nodes_as_it_is_given():
     board = State(1, width=11, height=11, num_snakes=2)
     board.seed(0)

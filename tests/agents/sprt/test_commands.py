@@ -65,7 +65,7 @@ def test_whom_the_effort_does_not_reach_is_said(capsys):
         (["flood", "greedy", "--elo0", "10"], "elo0 is 10 and elo1 10"),
         (["flood", "greedy", "--wall"], "--time MS --wall"),
         (["flood", "greedy", "--nodes", "5", "--time", "5"], "one way"),
-        (["flood", "alphabeta", "--time", "0"], "cpu_ms is 0"),
+        (["flood", "alphabeta?cpu_ms=0"], "cpu_ms is 0"),
         (["flood", "greedy", "--book", "nowhere.jsonl"], "can't be read"),
         (["flood", "greedy", "--write-book", "no/folder/book.jsonl", "--games", "2"], "can't be written"),
     ],
