@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,7 @@ from agents.bundle import Bundle
 from agents.card import BundleError, Card
 from agents.sampling import choose, uniforms
 from envs.api import Views
-from envs.battlesnake.observations import EgocentricPlanes, Observation, is_observation_type, observation_from_contract
-from envs.battlesnake.starter_pack import StarterPackObservation
+from envs.battlesnake.observations import is_observation_type, observation_from_contract
 from envs.battlesnake.state import MOVE_NAMES, State
 from envs.battlesnake.symmetry import views_of_snakes
 from envs.common.command_line import shell_command
@@ -70,7 +68,6 @@ class Policy(Agent):
                 f" Watch it there: {shell_command('play', bundle.path)}"
             )
         self._observation = observation_from_contract(self.card.observation)
-        _check_options(bundle, self._observation)
         if self.card.action["num_actions"] != self._observation.num_actions:
             raise BundleError(
                 f"{bundle.path}: its card speaks of {self.card.action['num_actions']} actions, but its observation type has"
@@ -169,19 +166,6 @@ class Policy(Agent):
         in_the_view = actions.argsort(axis=1)[:, None, :]
         in_the_world = np.take_along_axis(by_view, np.broadcast_to(in_the_view, by_view.shape), axis=2)
         return in_the_world.mean(axis=0), values.reshape(len(pictures), -1).mean(axis=0)
-
-
-def _check_options(bundle: Bundle, observation: Observation) -> None:
-    """Raises `BundleError` for options of procsnake's own types that their kernels can't take."""
-    for one in fields(observation) if isinstance(observation, EgocentricPlanes | StarterPackObservation) else ():
-        value, declared = getattr(observation, one.name), str(one.type)
-        # 1 is as true as True for whoever wrote an experiment; the numbers of a window are counted.
-        fits = value in (True, False) if declared == "bool" else not isinstance(value, float | list | dict)
-        if not fits:
-            raise BundleError(
-                f"{bundle.path}: card.json: observation.{one.name} is {value!r:.60}; it must be of type {declared}. Export the"
-                " bundle anew"
-            )
 
 
 def _display_name(bundle: Bundle) -> str:
