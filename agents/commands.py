@@ -202,13 +202,12 @@ def _evaluate_solo(options: argparse.Namespace) -> int:
 
 def _keep_scores(run: Path, scores: Sequence[MatchupScore], options: argparse.Namespace) -> None:
     """A run is measured against all built-in opponents: its report shall say what came of it."""
-    from agents.evaluation.record import EvaluationRecord, policy_of
+    from agents.evaluation.record import EvaluationRecord, board_of, policy_of
 
     policy = policy_of(run)
     if policy is None:
         return
-    settings = game_settings(options)
-    board = {"width": options.width, "height": options.height, "ruleset": settings.ruleset, "map": settings.map}
+    board = board_of(options.width, options.height, game_settings(options))
     kept = EvaluationRecord(policy=policy, games=options.games, scores=scores, board=board).write(run)
     print(f"written: {kept}; into the run's report: {shell_command('report', run)}", file=sys.stderr)
 

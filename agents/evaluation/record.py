@@ -11,12 +11,20 @@ from typing import Any
 from agents.bundle import CARD, MAX_FILE_BYTES
 from agents.evaluation import MatchupScore
 from agents.evaluation.episodes import WorldScore
+from envs.battlesnake.settings import Settings
 from envs.common.bounded import parse_json, read_text
 from envs.common.whole_files import write_whole
 
 RECORD = "evaluation.json"
 MAX_BYTES = 1 << 20
-STANDARD_BOARD = {"width": 11, "height": 11, "ruleset": "standard", "map": "standard"}
+
+
+def board_of(width: int, height: int, settings: Settings) -> dict[str, Any]:
+    """Return a record's `board`: all that the results of games depend on beside the players."""
+    return {"width": width, "height": height, **asdict(settings)}
+
+
+STANDARD_BOARD = board_of(11, 11, Settings())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +37,14 @@ class EvaluationRecord:
     """The number of games against each group."""
     scores: Sequence[MatchupScore]
     board: dict[str, Any]
-    """The board: `width`, `height`, `ruleset`, `map`."""
+    """The board: `width`, `height` and the fields of `Settings`, as `board_of` makes it."""
+
+    @property
+    def unusual(self) -> str:
+        """The numbers of the game's settings that aren't the standard ones: ", minimum_food 100", or nothing."""
+        named = ("width", "height", "ruleset", "map")
+        changed = (name for name, usual in STANDARD_BOARD.items() if name not in named and self.board[name] != usual)
+        return "".join(f", {name} {self.board[name]}" for name in changed)
 
     def write(self, run: Path) -> Path:
         """Write the record into the run's folder and return its path."""

@@ -52,7 +52,7 @@ def _measured(hub: Any, world: str, run: Path) -> list[Any]:
     """What `procsnake evaluate` left in the run's folder, if it measured this policy."""
     if record := read_record(run):
         board = record.board
-        where = f"{board['ruleset']} on {board['width']}×{board['height']}, map {board['map']}"
+        where = f"{board['ruleset']} on {board['width']}×{board['height']}, map {board['map']}{record.unusual}"
         return [
             _result(
                 hub,

@@ -143,8 +143,8 @@ def _win_rates(folder: Path, config: Mapping[str, Any], history: Columns, record
             _win_rate_row(opponents_text(score.opponents), score.games, score.wins, score.mean_turns) for score in record.scores
         ]
         board = record.board
-        said = f"After training, on {board['width']}×{board['height']}, ruleset {board['ruleset']}, map {board['map']}."
-        return [table(rows, head=_WIN_RATE_HEAD), note(f"{said} {_WIN_RATE_NOTE}")]
+        where = f"{board['width']}×{board['height']}, ruleset {board['ruleset']}, map {board['map']}{record.unusual}"
+        return [table(rows, head=_WIN_RATE_HEAD), note(f"After training, on {where}. {_WIN_RATE_NOTE}")]
     stale = f"{RECORD} is of another policy or can't be read. " if (folder / RECORD).is_file() else ""
     games, last = charts.evaluation_games(config), charts.last_evaluation(history)
     if last and games:

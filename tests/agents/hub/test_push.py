@@ -116,12 +116,12 @@ def test_what_was_measured_of_a_run_is_in_its_model_card(hub, owner, bundle_path
     figures = {"games": 400, "wins": 228, "draws": 0, "capped": 0, "mean_turns": 90.0, "mean_length": 9.0, "causes": {}}
     score = MatchupScore(agent="first-run", opponents=["flood"] * 3, **figures)
     policy = json.loads((bundle_path / "card.json").read_text())["files"]["policy.onnx"]
-    EvaluationRecord(policy=policy, games=400, scores=[score], board=STANDARD_BOARD).write(run)
+    EvaluationRecord(policy=policy, games=400, scores=[score], board={**STANDARD_BOARD, "minimum_food": 9}).write(run)
     there = push(str(run), "hf://ada/snake")
     (result,) = ModelCard(hub.models["ada/snake"].commits[there.address.revision]["README.md"].decode()).data.eval_results
     assert (result.metric_type, result.metric_name) == ("win_rate", "wins against flood, flood, flood")
     assert result.metric_value == "57.0% of 400 games (52.1 to 61.8 %)"
-    assert result.dataset_name == "battlesnake: standard on 11×11, map standard"
+    assert result.dataset_name == "battlesnake: standard on 11×11, map standard, minimum_food 9"
     assert hub.models["ada/snake"].messages[-1] == "first-run, by procsnake"
 
 

@@ -80,6 +80,8 @@ def test_an_evaluation_after_training_is_in_the_report(tmp_path):
     low, high = wilson_interval(123, 400)
     text = page_of(run).text
     assert all(cell in text.splitlines() for cell in ("flood", "400", "30.8%", f"{low:.1%} to {high:.1%}", "77"))
+    replace(record, board={**STANDARD_BOARD, "minimum_food": 100}).write(run)
+    assert "on 11×11, ruleset standard, map standard, minimum_food 100." in page_of(run).text
     # Games of a policy that the run has no longer are not its own.
     replace(record, policy="0" * 64).write(run)
     assert "30.8%" not in (text := page_of(run).text)
