@@ -45,8 +45,8 @@ class Machines:
 def up(machines: Machines, say: Callable[[str], None]) -> str:
     """Start Ray on all machines, the head first, with a fresh token. Returns the head's address.
 
-    Raises `ClusterError`, which names the machine that failed. Machines that were started before it are stopped again. What
-    already ran on a machine is left as it is.
+    Raises `ClusterError`, which names the machine that failed. Machines that were started before it are stopped again, after
+    Ctrl-C too. What already ran on a machine is left as it is.
     """
     token, started, head = secrets.token_hex(32), [], ""
     try:
@@ -55,7 +55,7 @@ def up(machines: Machines, say: Callable[[str], None]) -> str:
             address = call(start_command(machines, machine, group, head), token, machine)
             say(f"{machine}: {group}, at {address}")
             head = head or address
-    except ClusterError as error:
+    except BaseException as error:
         for machine in started[:-1] if isinstance(error, RunsAlready) else started:
             # What went wrong first is what is told.
             with suppress(ClusterError):

@@ -8,7 +8,8 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -221,19 +222,39 @@ def _objects(account: Account, bucket: str, prefix: str) -> dict[PurePosixPath, 
 
 
 def _create(account: Account, asked: Sequence[dict[str, Any]], say: Say) -> list[str]:
-    created: list[str] = []
-    try:
+    with all_or_none(account, say) as names:
         for request in asked:
-            with aws_errors(f"creating {request['TrainingJobName']}"):
+            names.append(request["TrainingJobName"])
+            with aws_errors(f"creating {names[-1]}"):
                 account.sagemaker.create_training_job(**request)
-            created.append(request["TrainingJobName"])
-            say(f"created {created[-1]}")
-    except AWSError:
-        # One of two alone would wait for the other, and be paid for.
-        for name in created:
-            account.sagemaker.stop_training_job(TrainingJobName=name)
+            say(f"created {names[-1]}")
+    return names
+
+
+@contextmanager
+def all_or_none(account: Account, say: Say) -> Iterator[list[str]]:
+    """Yield a list for the names of jobs that are being created. Whatever ends this early, Ctrl-C too, stops those jobs again.
+
+    One of two alone would wait for the other, and be paid for.
+    """
+    names: list[str] = []
+    try:
+        yield names
+    except BaseException as error:
+        # A job that AWS refused to create is not ours, if there is one of its name. After anything else it may be there.
+        for name in names[:-1] if _is_refusal(error) else names:
+            try:
+                with aws_errors(f"stopping {name}"):
+                    account.sagemaker.stop_training_job(TrainingJobName=name)
+            except AWSError as failure:
+                say(f"{failure}. If it runs, it costs money until it is stopped: {shell_command('job', 'stop', name)}")
         raise
-    return created
+
+
+def _is_refusal(error: BaseException) -> bool:
+    from botocore.exceptions import ClientError
+
+    return isinstance(error.__cause__, ClientError) and error.__cause__.operation_name == "CreateTrainingJob"
 
 
 def _write_token(account: Account, bucket: str, key: str, kms_key: str) -> None:

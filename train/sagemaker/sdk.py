@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from agents import bundle as bundles
 from envs.common.errors import ConfigError, MissingDependencyError, pip_install
 from train.sagemaker.account import Account, aws_errors
 from train.sagemaker.job import Job, requests
+from train.sagemaker.jobs import all_or_none
 from train.sagemaker.request_rules import check_requests
 from train.sagemaker.source import archive
 
@@ -69,15 +71,11 @@ def create_jobs(job: Job) -> list[TrainingJob]:
 
         aws = boto3.session.Session(region_name=job.region)
         created: list[TrainingJob] = []
-        try:
+        with all_or_none(Account(job.region), warnings.warn) as names:
             for request in asked:
-                with aws_errors(f"creating {request['TrainingJobName']}"):
+                names.append(request["TrainingJobName"])
+                with aws_errors(f"creating {names[-1]}"):
                     created.append(TrainingJob.create(session=aws, region=job.region, **_snake_case(request)))
-        except Exception:
-            # One of two alone would wait for the other, and be paid for.
-            for one in created:
-                one.stop()
-            raise
         return created
 
 

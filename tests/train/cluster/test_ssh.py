@@ -100,6 +100,21 @@ def test_a_clean_up_that_takes_too_long_does_not_hide_the_reason(monkeypatch):
         up(Machines(head="gpu"), print)
 
 
+def test_a_cluster_whose_start_is_interrupted_is_taken_down_again(monkeypatch):
+    machines, ran = Machines(head="gpu", rollout=["cpu-1"]), []
+
+    def run(command, **_):
+        ran.append(command)
+        if command == start_command(machines, "cpu-1", "rollout", "10.0.0.5"):
+            raise KeyboardInterrupt
+        return subprocess.CompletedProcess(command, 0, "10.0.0.5\n", "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(KeyboardInterrupt):
+        up(machines, print)
+    assert ran[2:] == [stop_command(machines, "gpu"), stop_command(machines, "cpu-1")]
+
+
 @pytest.mark.parametrize(("refuses", "stopped"), [("gpu", []), ("cpu-1", ["gpu"])])
 def test_a_machine_with_a_cluster_keeps_it(tmp_path, monkeypatch, refuses, stopped):
     log, ssh = tmp_path / "log", tmp_path / "ssh"

@@ -10,10 +10,12 @@ import tarfile
 from pathlib import Path
 
 import boto3
+import botocore.client
 import botocore.loaders
 import botocore.session
 import moto
 import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
 
 from tests.command_line import run
 from train.cluster.sizes import sized
@@ -127,15 +129,52 @@ def test_a_job_finds_its_token_and_nobody_sees_it(aws, capsys):
     assert token not in json.dumps(request)
 
 
+TWO_JOBS = ("launch", "battlesnake-apex", "--instances", "ml.g5.2xlarge+2*ml.c5.9xlarge", "--two-jobs", *PLACES, *NETWORK)
+
+
+def _second_job_ends_by(error: BaseException, monkeypatch: pytest.MonkeyPatch, *, stops: bool) -> list[str]:
+    """The jobs that are stopped from now on. Creating a second job raises `error`; without `stops`, stopping fails, too."""
+    call, stopped = botocore.client.BaseClient._make_api_call, []
+
+    def answer(self, operation, arguments):
+        if operation == "CreateTrainingJob" and arguments["TrainingJobName"].endswith("-rollout"):
+            raise error
+        if operation == "StopTrainingJob":
+            stopped.append(arguments["TrainingJobName"])
+            if not stops:
+                raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "may not stop"}}, operation)
+            return {}
+        return call(self, operation, arguments)
+
+    monkeypatch.setattr(botocore.client.BaseClient, "_make_api_call", answer)
+    return stopped
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_of_two_jobs_none_stays_alone_and_the_first_reason_is_told(aws, capsys, monkeypatch, stops):
+    refusal = ClientError({"Error": {"Code": "ResourceLimitExceeded", "Message": "no more"}}, "CreateTrainingJob")
+    stopped = _second_job_ends_by(refusal, monkeypatch, stops=stops)
+    code, out, error = run(capsys, *TWO_JOBS)
+    assert (code, "ResourceLimitExceeded: no more" in error, "Traceback" in error) == (2, True, False)
+    assert stopped == [aws[0]["TrainingJobName"]]
+    assert (f"procsnake job stop {stopped[0]}" in out) is not stops
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), EndpointConnectionError(endpoint_url="https://sagemaker")])
+def test_two_jobs_of_which_the_second_may_have_been_created_are_both_stopped(aws, capsys, monkeypatch, error):
+    stopped = _second_job_ends_by(error, monkeypatch, stops=True)
+    assert run(capsys, *TWO_JOBS)[0] == (130 if isinstance(error, KeyboardInterrupt) else 2)
+    assert stopped == [aws[0]["TrainingJobName"], f"{aws[0]['TrainingJobName']}-rollout"]
+
+
 def test_printing_and_trying_send_nothing(aws, capsys):
-    arguments = ("launch", "battlesnake-apex", "--instances", "ml.g5.2xlarge+2*ml.c5.9xlarge", "--two-jobs", *PLACES, *NETWORK)
-    code, out, _ = run(capsys, *arguments, "--print-request")
+    code, out, _ = run(capsys, *TWO_JOBS, "--print-request")
     printed = json.loads(out)
     assert code == 0
     assert [one["ResourceConfig"]["InstanceType"] for one in printed] == ["ml.g5.2xlarge", "ml.c5.9xlarge"]
-    code, out, _ = run(capsys, *arguments, "--dry-run")
+    code, out, _ = run(capsys, *TWO_JOBS, "--dry-run")
     assert (code, out.count("would create")) == (0, 2)
-    code, out, _ = run(capsys, *arguments, "--explain")
+    code, out, _ = run(capsys, *TWO_JOBS, "--explain")
     assert (code, "72 = 36 CPUs × 2" in out) == (0, True)
     assert (aws, keys()) == ([], [])
 
@@ -160,9 +199,8 @@ def test_the_explanation_tells_time_money_and_quotas(aws, capsys):
 
 
 def test_what_is_printed_is_what_is_sent(aws, capsys):
-    arguments = ("launch", "battlesnake-apex", "--instances", "ml.g5.2xlarge+2*ml.c5.9xlarge", "--two-jobs", *PLACES, *NETWORK)
-    printed = json.loads(run(capsys, *arguments, "--print-request")[1])
-    assert run(capsys, *arguments, "--no-follow")[0] == 0
+    printed = json.loads(run(capsys, *TWO_JOBS, "--print-request")[1])
+    assert run(capsys, *TWO_JOBS, "--no-follow")[0] == 0
     first, second = (re.sub(r"\d{8}-\d{6}", "TIME", json.dumps(requests, sort_keys=True)) for requests in (printed, aws))
     assert first == second
 

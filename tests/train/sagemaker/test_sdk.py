@@ -130,12 +130,14 @@ def test_our_refusals_come_first_and_the_environment_stays_what_it_was(calls):
     assert (dict(os.environ), calls) == (before, [])
 
 
-def test_of_two_jobs_that_cannot_both_be_had_none_runs(calls, monkeypatch):
+@pytest.mark.parametrize("fails", ["CreateTrainingJob", "DescribeTrainingJob"])
+def test_of_two_jobs_that_cannot_both_be_had_none_runs(calls, monkeypatch, fails):
+    """The SDK asks about a job as soon as it has created it."""
     first, second = (one["TrainingJobName"] for one in recorded("two-jobs"))
     call, stopped = botocore.client.BaseClient._make_api_call, []
 
     def refusing(self, operation, arguments):
-        if (operation, arguments["TrainingJobName"]) == ("CreateTrainingJob", second):
+        if (operation, arguments["TrainingJobName"]) == (fails, second):
             raise ClientError({"Error": {"Code": "ResourceLimitExceeded", "Message": "no more"}}, operation)
         if operation == "StopTrainingJob":  # moto answers with an error
             return stopped.append(arguments["TrainingJobName"]) or {}
@@ -144,7 +146,7 @@ def test_of_two_jobs_that_cannot_both_be_had_none_runs(calls, monkeypatch):
     monkeypatch.setattr(botocore.client.BaseClient, "_make_api_call", refusing)
     with pytest.raises(AWSError, match=f"creating {second}: ResourceLimitExceeded: no more"):
         sdk.create_jobs(JOBS["two-jobs"])
-    assert stopped == [first]
+    assert stopped == ([first] if fails == "CreateTrainingJob" else [first, second])
 
 
 ENDPOINT = {
