@@ -20,6 +20,9 @@ _HINTS = {
     "ThrottlingException": "too many calls; try again in a minute",
 }
 
+READING = "reading AWS_PROFILE and the files in ~/.aws"
+"""What is done when a client or a description of AWS's services is asked for the first time."""
+
 
 class AWSError(ProcsnakeError):
     """AWS refused a call or couldn't be reached."""
@@ -28,6 +31,7 @@ class AWSError(ProcsnakeError):
 @contextmanager
 def aws_errors(doing: str) -> Iterator[None]:
     """Turn boto3's exceptions into one line."""
+    from boto3.exceptions import Boto3Error
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -37,8 +41,23 @@ def aws_errors(doing: str) -> Iterator[None]:
         hint = next((hint for name, hint in _HINTS.items() if code.startswith(name)), "")
         message = error.response["Error"].get("Message", "")
         raise AWSError(". ".join(filter(None, (f"{doing}: {code}: {message}".rstrip("."), hint)))) from error
-    except BotoCoreError as error:
+    except (BotoCoreError, Boto3Error) as error:
         raise AWSError(f"{doing}: {error}. Are credentials and region set (aws configure), and is there a network?") from error
+
+
+def may_pass(error: AWSError) -> bool:
+    """Whether the same call may succeed in a while: the network or the service failed, or there were too many calls."""
+    from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
+
+    cause = error.__cause__
+    if isinstance(cause, ClientError):
+        code, status = cause.response["Error"]["Code"], cause.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return code in _TOO_MANY or status >= _SERVERS_FAULT
+    return isinstance(cause, ConnectionError | HTTPClientError)
+
+
+_TOO_MANY = ("ThrottlingException", "Throttling", "ThrottledException", "TooManyRequestsException", "RequestLimitExceeded")
+_SERVERS_FAULT = 500
 
 
 @dataclass(frozen=True)
@@ -51,13 +70,15 @@ class Account:
     def of(cls, region: str | None) -> Account:
         """Return the account in `region`, or in the region of the environment.
 
-        Raises `ConfigError` if there is no region, and `MissingDependencyError` without boto3.
+        Raises `ConfigError` if there is no region, `AWSError` if the configuration can't be read, and
+        `MissingDependencyError` without boto3.
         """
         try:
             import boto3
         except ImportError as error:
             raise MissingDependencyError("boto3", feature="SageMaker", install=pip_install("procsnake[aws]")) from error
-        region = region or os.environ.get("AWS_REGION") or boto3.session.Session().region_name
+        with aws_errors(READING):
+            region = region or os.environ.get("AWS_REGION") or boto3.session.Session().region_name
         if not region:
             raise ConfigError("no AWS region is set; give one, e.g. --region eu-west-1, or run: aws configure")
         return cls(region)
@@ -65,7 +86,8 @@ class Account:
     def _client(self, service: str) -> Any:
         import boto3
 
-        return boto3.client(service, region_name=self.region)
+        with aws_errors(READING):
+            return boto3.client(service, region_name=self.region)
 
     @cached_property
     def sagemaker(self) -> Any:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from train.sagemaker.account import Account, aws_errors
+from train.sagemaker.account import Account, AWSError, aws_errors, may_pass
 from train.sagemaker.metric_lines import parse_metric_line
 from train.sagemaker.tunnel import parse_tunnel_line
 
 ENDINGS = ("Completed", "Failed", "Stopped")
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+_PATIENCE_SECONDS = 600.0
 
 
 def describe(account: Account, name: str) -> dict[str, Any]:
@@ -23,11 +24,14 @@ def describe(account: Account, name: str) -> dict[str, Any]:
 def follow(
     account: Account, names: Sequence[str], say: Callable[[str], None], *, poll_seconds: float = 15.0, log: bool = True
 ) -> list[dict[str, Any]]:
-    """Tell every change, and the first job's metrics, until all jobs have ended. Returns the jobs' descriptions."""
+    """Tell every change, and the first job's metrics, until all jobs have ended. Returns the jobs' descriptions.
+
+    Raises `AWSError` if AWS refuses to describe them, or can't be reached for ten minutes. The jobs go on then.
+    """
     seen: set[Any] = set()
     tail = _Tail(account, names[0]) if log else None
     while True:
-        described = [describe(account, name) for name in names]
+        described = _describe_all(account, names, say, poll_seconds)
         for name, one in zip(names, described, strict=True):
             _tell_changes(name if len(names) > 1 else "", one, seen, say)
         for line in tail.lines() if tail else []:
@@ -37,6 +41,22 @@ def follow(
                 say(way)
         if all(one["TrainingJobStatus"] in ENDINGS for one in described):
             return described
+        time.sleep(poll_seconds)
+
+
+def _describe_all(
+    account: Account, names: Sequence[str], say: Callable[[str], None], poll_seconds: float
+) -> list[dict[str, Any]]:
+    began, told = time.monotonic(), False
+    while True:
+        try:
+            return [describe(account, name) for name in names]
+        except AWSError as error:
+            if not may_pass(error) or time.monotonic() - began > _PATIENCE_SECONDS:
+                raise
+            if not told:
+                say(f"{error}. The job goes on; looking again for {_PATIENCE_SECONDS / 60:.0f} minutes")
+                told = True
         time.sleep(poll_seconds)
 
 

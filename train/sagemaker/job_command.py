@@ -81,19 +81,27 @@ def run_job(options: argparse.Namespace) -> int:
 def follow_home(options: argparse.Namespace, account: Any, names: list[str], prices: dict[str, float]) -> int:
     """Follow the jobs until they have ended, then bring their run home.
 
-    Returns the exit code: 0 if the job did what it should, 1 if it failed or was stopped.
+    Returns the exit code: 0 if the job did what it should, 1 if it failed or was stopped. Raises `AWSError` and `RunError`,
+    having said how to go on from there.
     """
     from train.sagemaker import jobs
+    from train.sagemaker.account import AWSError
     from train.sagemaker.costs import bill_lines
     from train.sagemaker.following import follow
 
     try:
         described = follow(account, names, say, poll_seconds=options.poll_seconds)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, AWSError) as ending:
         print("\nthe job goes on", f"watch it again: {shell_command('job', 'follow', names[0])}", sep="\n")
-        print(f"end it: {shell_command('job', 'stop', names[0])}")
+        print(f"end it: {shell_command('job', 'stop', names[0])}", flush=True)
+        if isinstance(ending, AWSError):
+            raise
         return INTERRUPTED
-    jobs.forget_token(account, described[0])
+    try:
+        jobs.forget_token(account, described[0])
+    except AWSError as error:
+        # It is of no more use to anybody.
+        print(f"the job's token stays in the bucket: {error}", file=sys.stderr)
     print("\n".join(bill_lines(described, prices)))
     completed = all(one["TrainingJobStatus"] == "Completed" for one in described)
     try:
@@ -102,6 +110,9 @@ def follow_home(options: argparse.Namespace, account: Any, names: list[str], pri
         if completed:
             raise
         print(f"no run was brought home: {error}", file=sys.stderr)
+    except AWSError:
+        print(f"bring its run home: {shell_command('job', 'download', names[0])}", flush=True)
+        raise
     if not completed:
         print(f"go on from its last checkpoint: {shell_command('job', 'resume', names[0])}")
     return 0 if completed else _FAILED

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from envs.common.errors import MissingDependencyError, ProcsnakeError, pip_install
+from train.sagemaker.account import READING, aws_errors
 
 _LONGEST_SECONDS = 28 * 24 * 3600
 
@@ -31,7 +32,9 @@ def _input_shape() -> Any:
         import botocore.session
     except ImportError as error:
         raise MissingDependencyError("boto3", feature="SageMaker", install=pip_install("procsnake[aws]")) from error
-    return botocore.session.get_session().get_service_model("sagemaker").operation_model("CreateTrainingJob").input_shape
+    with aws_errors(READING):
+        model = botocore.session.get_session().get_service_model("sagemaker")
+    return model.operation_model("CreateTrainingJob").input_shape
 
 
 def model_faults(request: Mapping[str, Any]) -> list[str]:

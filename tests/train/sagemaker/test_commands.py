@@ -6,6 +6,8 @@ import io
 import json
 import os
 import re
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -414,6 +416,20 @@ def test_a_job_that_ended_before_it_trained_says_so(aws, capsys, tmp_path):
             boto3.client("s3", REGION).delete_object(Bucket=BUCKET, Key=key)
     code, _, error = run(capsys, "job", "download", name, "--region", REGION, "--runs", str(tmp_path))
     assert (code, "ended before it began to train" in error) == (2, True)
+
+
+@pytest.mark.parametrize("arguments", [("job", "list"), ("job", "list", "--region", REGION), (*SINGLE, "--print-request")])
+@pytest.mark.parametrize(
+    ("file", "profile", "message"), [("", "nope", "(nope) could not be found"), ("[default", "default", "parse")]
+)
+def test_settings_of_aws_that_cannot_be_read_are_told(tmp_path, file, profile, message, arguments):
+    """In a process of its own: sessions are kept."""
+    (tmp_path / "config").write_text(file)
+    settings = {"AWS_PROFILE": profile, "AWS_CONFIG_FILE": str(tmp_path / "config"), "PYTHONPATH": os.getcwd()}
+    command = [sys.executable, "-m", "procsnake", *arguments]
+    done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert message in done.stderr
 
 
 def test_without_boto3_it_says_what_to_install(capsys, monkeypatch):

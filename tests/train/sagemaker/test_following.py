@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
+from boto3.exceptions import RetriesExceededError
+from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError
 from botocore.stub import Stubber
 
 from tests.train.sagemaker.specs import JOBS
+from train.sagemaker import following, job_command
 from train.sagemaker.account import Account, AWSError
 from train.sagemaker.following import LOG_GROUP, follow
 from train.sagemaker.job import requests
@@ -105,6 +110,91 @@ def test_two_jobs_are_followed_until_both_have_ended(account):
         assert len(follow(account, names, said.append, poll_seconds=0, log=False)) == 2
         stubber.assert_no_pending_responses()
     assert [line for line in said if "Completed" in line] == [f"{name} Completed" for name in names]
+
+
+FAULTS = {
+    "throttled": ClientError({"Error": {"Code": "ThrottlingException"}}, "DescribeTrainingJob"),
+    "down": ClientError({"Error": {"Code": "Any"}, "ResponseMetadata": {"HTTPStatusCode": 503}}, "DescribeTrainingJob"),
+    "unreachable": EndpointConnectionError(endpoint_url="https://sagemaker"),
+    "cut off": ConnectionClosedError(endpoint_url="https://sagemaker"),
+    "refused": ClientError({"Error": {"Code": "ExpiredTokenException"}}, "DescribeTrainingJob"),
+}
+
+
+class Faulty:
+    """SageMaker's client, whose answers to what is asked about a job are these; errors are raised."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def describe_training_job(self, **_):
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "refused"])
+def test_a_network_that_fails_for_a_moment_does_not_end_the_following(account, fault):
+    account.__dict__["sagemaker"] = Faulty(
+        described("InProgress", ["Starting"]), FAULTS[fault], FAULTS[fault], described("Completed", ["Starting", "Completed"])
+    )
+    said = []
+    (last,) = follow(account, [NAME], said.append, poll_seconds=0, log=False)
+    assert last["TrainingJobStatus"] == "Completed"
+    (told,) = (line for line in said if "The job goes on" in line)
+    assert told.startswith(f"asking about {NAME}: ")
+
+
+@pytest.mark.parametrize(("fault", "patience"), [("unreachable", -1.0), ("refused", 600.0)])
+def test_when_following_ends_early_it_says_that_the_job_goes_on(account, monkeypatch, capsys, fault, patience):
+    monkeypatch.setattr(following, "_PATIENCE_SECONDS", patience)
+    account.__dict__["sagemaker"] = Faulty(described("InProgress", ["Starting"]), FAULTS[fault])
+    options = Namespace(poll_seconds=0, runs="runs")
+    with pytest.raises(AWSError, match=f"asking about {NAME}"):
+        job_command.follow_home(options, account, [NAME], {})
+    out = capsys.readouterr().out
+    assert "the job goes on" in out
+    assert f"job follow {NAME}" in out
+
+
+class Bucket:
+    """The client of a bucket with a run in it, that may be read but neither changed nor, if `breaks`, read to the end."""
+
+    def __init__(self, breaks):
+        self.breaks = breaks
+
+    def delete_object(self, **_):
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DeleteObject")
+
+    def get_paginator(self, _):
+        return self
+
+    def paginate(self, *, Prefix, **_):
+        return [{"Contents": [{"Key": f"{Prefix.rstrip('/')}/run/config.yaml"}]}]
+
+    def download_file(self, bucket, key, path):
+        if self.breaks:
+            raise RetriesExceededError(ConnectionResetError("reset"))
+        Path(path).write_text("name: x")
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_token_that_stays_keeps_neither_bill_nor_run_away(account, capsys, tmp_path, breaks):
+    bill = {"BillableTimeInSeconds": 600, "TrainingTimeInSeconds": 1800}
+    ended = described("Completed", ["Starting", "Completed"], **bill)
+    account.__dict__.update(sagemaker=Faulty(ended), s3=Bucket(breaks))
+    options = Namespace(poll_seconds=0, runs=str(tmp_path / "runs"))
+    if breaks:
+        with pytest.raises(AWSError, match="Max Retries Exceeded"):
+            job_command.follow_home(options, account, [NAME], {})
+    else:
+        assert job_command.follow_home(options, account, [NAME], {}) == 0
+        assert (tmp_path / "runs" / "run" / "config.yaml").is_file()
+    told = capsys.readouterr()
+    assert "600 s billed of 1800 s" in told.out
+    assert "the job's token stays" in told.err
+    assert (f"job download {NAME}" in told.out) is breaks
 
 
 def test_metrics_are_told_as_they_are_printed_and_once(account):
