@@ -8,9 +8,11 @@ from __future__ import annotations
 
 # Nothing of ours and nothing large is imported here: what Ctrl-C interrupts must be inside `main`, which tells it in a line.
 import argparse
+import errno
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import io
 import os
 import platform
 import sys
@@ -100,10 +102,15 @@ def prefer_own() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit code: 0, 2 for input that can't be right, 130 after Ctrl-C."""
+    """Run one command. Returns the exit code: 0, 2 for what can't be done as it is asked for, 130 after Ctrl-C."""
     try:
-        require_own(*OWN_PACKAGES)
-        return _run(build_parser().parse_args(arguments))
+        _open_streams()
+        try:
+            require_own(*OWN_PACKAGES)
+            return _run(build_parser().parse_args(arguments))
+        finally:
+            # As Python ends, it would be too late to tell what can't be written.
+            sys.stdout.flush()
     except KeyboardInterrupt:
         print("\nprocsnake: stopped; nothing is left half-written", file=sys.stderr)
         return INTERRUPTED
@@ -111,8 +118,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"procsnake: {error}", file=sys.stderr)
         return USER_ERROR
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return 0
+    except OSError as error:
+        # What goes wrong with any other file has the file's name.
+        if error.filename is not None or error.errno not in _NO_ROOM:
+            raise
+        print(f"procsnake: the output can't be written: {error.strerror}", file=sys.stderr)
+        _leave_stdout()
+        return USER_ERROR
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def _open_streams() -> None:
+    """Open the streams that are closed (`>&-`), which are None, and have stdout take what its encoding lacks."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _leave_stdout() -> None:
+    """Have what is still to be written go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(options: argparse.Namespace) -> int:

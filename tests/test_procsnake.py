@@ -8,6 +8,7 @@ import os
 import platform
 import pty
 import re
+import shlex
 import socket
 import struct
 import subprocess
@@ -229,6 +230,35 @@ def test_ctrl_c_while_all_is_imported_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(procsnake, "build_parser", interrupted)
     assert procsnake.main(["champions"]) == 130
     assert capsys.readouterr().err == "\nprocsnake: stopped; nothing is left half-written\n"
+
+
+def in_a_shell(redirected: str, **environment: str) -> tuple[int, str]:
+    """The exit code of a command that a shell starts, such as "match flood greedy >&-", and all that the shell's stderr shows."""
+    program = f"{shlex.quote(sys.executable)} -m procsnake {redirected}"
+    settings = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "", **environment}
+    command = ["bash", "-o", "pipefail", "-c", program]
+    done = subprocess.run(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    return done.returncode, done.stderr.decode()
+
+
+SHORT, LONG = f"replay show {RECORDING} --turn 3", "champions --json"
+"""Commands whose output is written as they end, and earlier."""
+
+
+@pytest.mark.parametrize("command", [SHORT, LONG])
+def test_output_for_which_there_is_no_room_is_told(command):
+    assert in_a_shell(f"{command} > /dev/full") == (2, "procsnake: the output can't be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("command", [SHORT, LONG])
+def test_a_reader_who_goes_away_is_no_error(command):
+    # `true` reads nothing, and the command writes only once `true` has ended.
+    assert in_a_shell(f"{command} | true") == (0, "")
+
+
+def test_a_stdout_that_is_closed_or_lacks_letters_is_no_error():
+    assert in_a_shell(f"{SHORT} >&-") == (0, "")
+    assert in_a_shell(SHORT, PYTHONIOENCODING="ascii") == (0, "")
 
 
 def test_nothing_slow_is_imported_before_ctrl_c_can_be_told():
