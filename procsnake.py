@@ -121,15 +121,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _leave_stdout()
         return 0
     except OSError as error:
-        # What goes wrong with any other file has the file's name.
-        if error.filename is not None or error.errno not in _NO_ROOM:
+        said = _said_of_surroundings(error)
+        if said is None:
             raise
-        print(f"procsnake: the output can't be written: {error.strerror}", file=sys.stderr)
-        _leave_stdout()
+        print(f"procsnake: {said}", file=sys.stderr)
+        if error.errno in _NO_ROOM:
+            _leave_stdout()
         return USER_ERROR
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def _said_of_surroundings(error: OSError) -> str | None:
+    """What is told of stdout or a working directory that fails; None if the error is of something else."""
+    # What goes wrong with any other file has the file's name.
+    if error.filename is None and error.errno in _NO_ROOM:
+        return f"the output can't be written: {error.strerror}"
+    try:
+        os.getcwd()
+    except OSError:
+        return "the working directory is gone; somebody has removed it. Go to another one"
+    return None
 
 
 def _open_streams() -> None:

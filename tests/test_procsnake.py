@@ -261,6 +261,14 @@ def test_a_stdout_that_is_closed_or_lacks_letters_is_no_error():
     assert in_a_shell(SHORT, PYTHONIOENCODING="ascii") == (0, "")
 
 
+def test_commands_that_need_a_working_directory_say_that_it_is_gone(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert run(capsys, "champions")[0] == 0
+    code, _, err = run(capsys, "games", "list")
+    assert (code, err.count("\n"), "working directory is gone" in err) == (2, 1, True)
+
+
 def test_nothing_slow_is_imported_before_ctrl_c_can_be_told():
     """Importing the module itself, which no handler can surround, brings in the standard library and nothing else."""
     code = "import sys; before = set(sys.modules); import procsnake; print(*sorted(set(sys.modules) - before - {'procsnake'}))"

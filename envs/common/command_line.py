@@ -79,7 +79,11 @@ def _program() -> str:
         return "procsnake"
     if not installed.exists():
         return shlex.join([sys.executable, "-m", "procsnake"])
-    near = os.path.relpath(installed)
+    try:
+        near = os.path.relpath(installed)
+    except OSError:
+        # The working directory has been removed.
+        near = os.pardir
     return shlex.quote(str(installed) if near.startswith(os.pardir) else near)
 
 

@@ -48,6 +48,13 @@ def test_the_program_is_named_so_that_it_is_found(monkeypatch, tmp_path):
     assert shell_command("champions") == "procsnake champions"
 
 
+def test_in_a_directory_that_is_gone_the_whole_path_is_named(monkeypatch, tmp_path):
+    without_procsnake_on_path(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert shell_command("champions") == f"{INSTALLED} champions"
+
+
 def test_another_installation_on_path_is_not_mistaken_for_this_one(monkeypatch, tmp_path):
     other = tmp_path / "procsnake"
     other.write_text("#!/bin/sh\n")
