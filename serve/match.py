@@ -100,8 +100,6 @@ def no_part_left(record: str | None) -> Iterator[None]:
 
 def check_record(record: str | None) -> None:
     """Raise `ConfigError` for a file that no recording of Battlesnake should have."""
-    if record == "":
-        raise ConfigError("--record is empty; name the file to write, such as game.jsonl")
     if record is not None and (suffix := Path(record).suffix.lower()) in _FILMS:
         lines, film = Path(record).with_suffix(".jsonl"), Path(record)
         if suffix not in _ANIMATIONS:

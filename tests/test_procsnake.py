@@ -41,6 +41,13 @@ RECORDING = str(DATA / "cli-output-example.jsonl")
         (["train", "battlesnake-ppo", "--set", "algorithm=pp0"], "Did you mean 'ppo'"),
         (["train", "battlesnake-ppo", "--set", "ppo.learning_rat=1"], "Did you mean 'ppo.learning_rate'"),
         (["train", "battlesnake-ppo", "--set", "env.options.width=2"], "2x11"),
+        (["train", "--resume", ""], "train: argument --resume: it is empty; maybe it comes from a variable that isn't set"),
+        (["train", "--config", ""], "argument --config: it is empty"),
+        (["train", "battlesnake-ppo", "--help-keys", "--init-from", ""], "argument --init-from: it is empty"),
+        (["evaluate", ""], "argument agent: it is empty"),
+        (["evaluate", "flood", "--games", "1", "--against", ""], "argument --against: it is empty"),
+        (["launch", "battlesnake-ppo", "--kms-key", "", "--on", "sagemaker"], "argument --kms-key: it is empty"),
+        (["launch", "--on", "slurm", "battlesnake-ppo", "--out", ""], "argument --out: it is empty"),
         (["train", "--resume", "/nowhere"], "/nowhere is no run"),
         (["evaluate", "flod"], "Did you mean 'flood'"),
         (["evaluate", "/nowhere/bundle"], "no policy bundle at /nowhere/bundle"),
@@ -233,11 +240,11 @@ def test_ctrl_c_while_all_is_imported_is_one_line(monkeypatch, capsys):
 
 
 def in_a_shell(redirected: str, **environment: str) -> tuple[int, str]:
-    """The exit code of a command that a shell starts, such as "match flood greedy >&-", and all that the shell's stderr shows."""
+    """The exit code of a command with redirections, such as "match flood greedy >&-", and what stderr shows."""
     program = f"{shlex.quote(sys.executable)} -m procsnake {redirected}"
     settings = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "", **environment}
     command = ["bash", "-o", "pipefail", "-c", program]
-    done = subprocess.run(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(command, env=settings, capture_output=True, check=False)
     return done.returncode, done.stderr.decode()
 
 

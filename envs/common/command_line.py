@@ -88,7 +88,10 @@ def _program() -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser whose errors take one line, and which suggests the nearest command or option."""
+    """An argparse parser whose errors take one line, and which suggests the nearest command or option.
+
+    It refuses empty arguments, which is what a shell makes of a variable that isn't set.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -113,6 +116,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> Any:
         self.exit(USER_ERROR, f"{self.prog}: {message}. {self._help_hint}\n")
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        # All words after a command are values of one action. The command's own parser looks at them.
+        if "" in arg_strings and action.nargs != argparse.PARSER:
+            raise argparse.ArgumentError(action, "it is empty; maybe it comes from a variable that isn't set")
+        return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

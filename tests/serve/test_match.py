@@ -99,7 +99,6 @@ def test_a_terminal_shows_on_which_turn_the_game_is(monkeypatch, is_terminal, js
         ("film.mp4", "as JSON lines, not as .mp4. Record film.jsonl, and make the film of it: "),
         ("film.GIF", "replay animate film.jsonl --out film.GIF"),
         ("film.webp", "replay animate film.jsonl --out film.gif"),
-        ("", "--record is empty; name the file to write"),
         ("folder", "it is a folder"),
     ],
 )
