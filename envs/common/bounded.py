@@ -73,13 +73,22 @@ def parse_yaml(text: str) -> Any:
     return value
 
 
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+
+
 class _Loader(yaml.SafeLoader):
     """PyYAML's safe loader. It copies what merge keys (`<<`) name, so a mapping of mappings of … fills the memory while it is
-    read; here a text has at most 50 000 copies."""
+    read; here a text has at most 50 000 copies. And it takes 1000:50, which are levels, for 60050, a number to the base of 60;
+    here it is text. PyYAML's dumper quotes such texts, so what was written before is read as it was."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._copied = 0
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        tag: str = super().resolve(kind, value, implicit)
+        is_of_base_60 = kind is yaml.ScalarNode and ":" in value and tag in _NUMBERS
+        return "tag:yaml.org,2002:str" if is_of_base_60 else tag
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         merged = [value for key, value in node.value if key.tag == "tag:yaml.org,2002:merge"]

@@ -41,6 +41,13 @@ def test_whatever_is_wrong_with_json_is_a_value_error(text):
     assert parse_json('{"a": 1}') == {"a": 1}
 
 
+@pytest.mark.parametrize("text", ["1000:50", "-1:30", "1:30.5", "0:200", "12:30:45"])
+def test_numbers_to_the_base_of_60_are_texts(text):
+    assert parse_yaml(f"levels: {text}") == {"levels": text}
+    assert parse_yaml(yaml.safe_dump([text, 60050, 1e-05, 0.5])) == [text, 60050, 1e-05, 0.5]
+    assert parse_yaml(f"{{{text}: [{text}, 7, -1.5, 0x10]}}") == {text: [text, 7, -1.5, 16]}
+
+
 def bomb(levels=9, width=9):
     lines = ["a0: &a0 [x]"]
     lines += [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * width)}]" for k in range(1, levels)]
