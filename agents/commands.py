@@ -24,6 +24,8 @@ from envs.common.command_line import (
     game_settings,
     pause,
     print_json,
+    refuse_game_options,
+    refuse_given,
     shell_command,
     wants_color,
 )
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 _SEATS = 4
 """Snakes in a game of `evaluate` against one opponent, unless it says how many."""
 _SOLO_BOARDS = "7,11,19"
-_EPISODES = 200
+_EPISODES, _GAMES = 200, 200
 EVALUATE_HELP = """\
 An agent is the name of a built-in one (random, greedy, flood), a run folder, or a policy bundle (folder, zip or
 hf://user/name). A policy of another world than Battlesnake plays episodes of its own world: on levels that it never saw in
@@ -89,7 +91,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         "--against", help="one opponent for all other seats (default: each built-in one, by threes and in duels)"
     )
     parser.add_argument("--num-snakes", type=at_least(2), help=f"with --against: snakes per game (default: {_SEATS})")
-    parser.add_argument("--games", type=at_least(1), default=200, help="games per match-up (default: %(default)s)")
+    parser.add_argument("--games", type=at_least(1), help=f"games per match-up (default: {_GAMES})")
     solo = "how many turns each agent survives alone, instead of games against others"
     parser.add_argument("--solo", action="store_true", help=solo)
     sides = f"with --solo: sides of the boards (default: {_SOLO_BOARDS}, Arena's)"
@@ -134,9 +136,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
         options.register_worlds(agent, options.imports)
     if options.solo:
         return _evaluate_solo(options)
-    for option, given in (("--boards", options.boards), ("--max-turns", options.max_turns)):
-        if given is not None:
-            raise ConfigError(f"{option} is {given}, but it is for --solo alone; leave it out, or add --solo")
+    refuse_given(options, ("boards", "max_turns"), "--solo alone; leave it out, or add --solo")
     if options.levels:
         return _evaluate_on_levels(options)
     if bundle := bundle_of_a_world(options.agents[0]):
@@ -145,21 +145,20 @@ def run_evaluate(options: argparse.Namespace) -> int:
         raise ConfigError(
             f"one agent is measured at a time, not {', '.join(options.agents)}; several are for Procgen's --levels"
         )
-    for option, given in (("--episodes", options.episodes), ("--report", options.report)):
-        if given is not None:
-            raise ConfigError(f"{option} is {given}, but it is for other worlds than Battlesnake; leave it out")
+    _refuse_other_worlds_options(options)
+    games = options.games or _GAMES
     effort, players = effort_of(options), list(filter(None, (options.agents[0], options.against)))
     tell_own_efforts(effort, ((player, player) for player in players))
     agent, *against = map(effort.make, players)
     with Progress(lines=False) as progress:
 
         def tell(turn: int, over: int) -> None:
-            progress.show(f"turn {turn}, {over} of {options.games} games over")
+            progress.show(f"turn {turn}, {over} of {games} games over")
 
         scores = evaluate(
             agent,
             [against * ((options.num_snakes or _SEATS) - 1)] if against else STANDARD_OPPONENTS,
-            num_games=options.games,
+            num_games=games,
             width=options.width,
             height=options.height,
             settings=game_settings(options),
@@ -173,18 +172,29 @@ def run_evaluate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse_other_worlds_options(options: argparse.Namespace) -> None:
+    refuse_given(options, ("episodes", "report", "greedy"), "other worlds than Battlesnake; leave it out")
+
+
+def _refuse_battlesnakes_options(options: argparse.Namespace) -> None:
+    what_for = "games of Battlesnake, not for episodes of other worlds; leave it out"
+    refuse_given(options, ("against", "num_snakes", "games", "nodes", "time"), what_for)
+    refuse_game_options(options, what_for)
+
+
 def _evaluate_solo(options: argparse.Namespace) -> int:
     from agents.evaluation.solo import MAX_TURNS, evaluate_solo, table
 
     if options.against or options.levels:
         raise ConfigError("with --solo nobody else plays; leave out --against and --levels")
+    _refuse_other_worlds_options(options)
     boards = _SOLO_BOARDS if options.boards is None else options.boards
     sides = boards.split(",")
     if not all(side.isdecimal() and len(side) < 3 for side in sides):
         raise ConfigError(f"--boards is {boards!r}; it is the sides of square boards with commas between, as 7,11,19")
     effort = effort_of(options)
     tell_own_efforts(effort, ((player, player) for player in options.agents))
-    played = {"num_games": options.games, "settings": game_settings(options), "seed": options.seed}
+    played = {"num_games": options.games or _GAMES, "settings": game_settings(options), "seed": options.seed}
     scores, left_out = [], list[ProcsnakeError]()
     for agent in map(effort.make, options.agents):
         for side in map(int, sides):
@@ -208,7 +218,7 @@ def _keep_scores(run: Path, scores: Sequence[MatchupScore], options: argparse.Na
     if policy is None:
         return
     board = board_of(options.width, options.height, game_settings(options))
-    kept = EvaluationRecord(policy=policy, games=options.games, scores=scores, board=board).write(run)
+    kept = EvaluationRecord(policy=policy, games=options.games or _GAMES, scores=scores, board=board).write(run)
     print(f"written: {kept}; into the run's report: {shell_command('report', run)}", file=sys.stderr)
 
 
@@ -224,6 +234,8 @@ def _evaluate_in_its_world(bundle: Bundle, options: argparse.Namespace) -> int:
         return _evaluate_on_levels(options)
     if len(options.agents) > 1:
         raise ConfigError(f"one policy is measured at a time in the world {bundle.card.environment['name']!r}")
+    _refuse_battlesnakes_options(options)
+    refuse_given(options, ("report", "greedy"), "Procgen; leave it out")
     scores = episodes.evaluate(bundle, episodes=options.episodes or _EPISODES, seed=options.seed, threads=usable_cores())
     print_json([score.to_dict() for score in scores]) if options.json else print(episodes.table(scores))
     run = Path(options.agents[0])
@@ -236,6 +248,7 @@ def _evaluate_in_its_world(bundle: Bundle, options: argparse.Namespace) -> int:
 def _evaluate_on_levels(options: argparse.Namespace) -> int:
     from agents.evaluation.procgen import aggregates_by_split, evaluate, table
 
+    _refuse_battlesnakes_options(options)
     runs = [Path(agent) for agent in options.agents]
     one_run = runs[0] if len(runs) == 1 and (runs[0] / "bundle").is_dir() else None
     report = Path(options.report) if options.report else one_run and one_run / "evaluation.html"

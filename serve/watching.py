@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import envs
-from envs.common.command_line import columns, draw_all, print_json, progress_on_stderr, shell_command, wants_color
+from envs.common.command_line import (
+    columns,
+    draw_all,
+    print_json,
+    progress_on_stderr,
+    refuse_game_options,
+    refuse_given,
+    shell_command,
+    wants_color,
+)
 from envs.common.errors import ConfigError
 from envs.common.whole_files import make_folder_of
 
@@ -50,10 +59,13 @@ def episode_to_watch(options: argparse.Namespace) -> ShownEpisode | None:
     bundle = None if player == RANDOM else bundle_of_a_world(player)
     world = first if named else bundle.card.environment["name"] if bundle else None
     if world is None:
-        _refuse_levels(options)
+        refuse_given(options, ("levels", "mode"), "games of Procgen, and these players play Battlesnake; leave it out")
         return None
     if others:
         raise ConfigError(f"a policy of the world {world!r} plays alone, not with {' '.join(others)}")
+    what_for = f"games of Battlesnake, and this is an episode of {world}; leave it out"
+    refuse_given(options, ("nodes", "time"), what_for)
+    refuse_game_options(options, what_for)
     given = {"levels": options.levels, "distribution_mode": options.mode}
     chosen = {"num_games": 1, **{name: value for name, value in given.items() if value is not None}}
     if world.startswith("procgen/"):
@@ -79,12 +91,6 @@ def _as_measured(bundle: Bundle, world: BatchEnv, seed: int) -> Decide:
     from agents.evaluation.episodes import drawn, likeliest
 
     return drawn(bundle, np.random.default_rng(seed)) if world.evaluation == "levels" else likeliest(bundle)
-
-
-def _refuse_levels(options: argparse.Namespace) -> None:
-    for name in ("levels", "mode"):
-        if getattr(options, name) is not None:
-            raise ConfigError(f"--{name} is for games of Procgen, and these players play Battlesnake; leave it out")
 
 
 def play_episode(episode: ShownEpisode, options: argparse.Namespace) -> int:

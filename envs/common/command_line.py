@@ -244,18 +244,26 @@ def add_imports(parser: argparse.ArgumentParser) -> None:
 
 def add_game_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the board, the rules and the seed."""
-    parser.add_argument("--width", type=int, default=11, help="board width (default: %(default)s)")
-    parser.add_argument("--height", type=int, default=11, help="board height (default: %(default)s)")
-    parser.add_argument("--ruleset", default="standard", help="official ruleset (default: %(default)s)")
-    parser.add_argument("--map", default="standard", help="official map (default: %(default)s)")
+    for name, default, told in _GAME_OPTIONS:
+        parser.add_argument(f"--{name}", type=type(default), default=default, help=f"{told} (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="games repeat with their seed (default: %(default)s)")
     for official, default, told in _OFFICIAL_SETTINGS:
-        dashed = "--" + re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", official)
         parser.add_argument(
-            dashed, f"--{official}", type=int, default=default, metavar="N", help=f"{told} (default: %(default)s)"
+            f"--{_dashed(official)}",
+            f"--{official}",
+            type=int,
+            default=default,
+            metavar="N",
+            help=f"{told} (default: %(default)s)",
         )
 
 
+_GAME_OPTIONS = (
+    ("width", 11, "board width"),
+    ("height", 11, "board height"),
+    ("ruleset", "standard", "official ruleset"),
+    ("map", "standard", "official map"),
+)
 _OFFICIAL_SETTINGS = (
     ("foodSpawnChance", 15, "per cent of turns with new food"),
     ("minimumFood", 1, "food is filled up to this number every turn"),
@@ -263,6 +271,27 @@ _OFFICIAL_SETTINGS = (
     ("shrinkEveryNTurns", 25, "turns between two moves of a royale wall"),
 )
 """The official command line's name of an option, its default there, and what it is."""
+
+
+def _dashed(official: str) -> str:
+    return re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", official)
+
+
+def refuse_given(options: argparse.Namespace, names: Iterable[str], what_for: str) -> None:
+    """Raise `ConfigError` for the first of the named options that was given, which is for something else: for `what_for`."""
+    for name in names:
+        given = getattr(options, name)
+        if given is not None and given is not False:
+            said = "" if given is True else f" is {given}, but it"
+            raise ConfigError(f"--{name.replace('_', '-')}{said} is for {what_for}")
+
+
+def refuse_game_options(options: argparse.Namespace, what_for: str) -> None:
+    """Raise `ConfigError` for an option of `add_game_options` with another value than its default, but for the seed."""
+    for official, default, _ in (*_GAME_OPTIONS, *_OFFICIAL_SETTINGS):
+        name = _dashed(official).replace("-", "_")
+        if getattr(options, name) != default:
+            refuse_given(options, [name], what_for)
 
 
 def game_settings(options: argparse.Namespace) -> Any:

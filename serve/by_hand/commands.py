@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from agents.effort import effort_of, tell_own_efforts
 from agents.registry import split_name
 from envs.battlesnake.recording import unfinished
-from envs.common.command_line import game_settings
+from envs.common.command_line import game_settings, refuse_game_options, refuse_given
 from envs.common.errors import ConfigError, UnknownNameError
 from serve.match import check_record, tell_evaluations
 
@@ -68,11 +68,14 @@ def play_by_hand(options: argparse.Namespace) -> int:
     if options.json:
         raise ConfigError("--json prints how a game of agents ended; leave it out with --human")
     if options.players in ([], [BATTLESNAKE]):
+        refuse_given(options, ("levels", "mode"), "games of Procgen, and this is one of Battlesnake; leave it out")
         return _play_battlesnake(options)
     world, _, game = options.players[0].rpartition("/")
     if len(options.players) > 1 or world != "procgen":
         _refuse_players(options.players)
     _refuse_own_options(options, "a game of Battlesnake; leave it out")
+    refuse_given(options, ("nodes", "time"), "a game of Battlesnake; leave it out")
+    refuse_game_options(options, "a game of Battlesnake; leave it out")
     if options.record is not None:
         raise ConfigError("--record is for a game of Battlesnake or one that agents play; leave it out, or leave out --human")
     return _play_procgen(game, options)

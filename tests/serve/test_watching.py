@@ -65,7 +65,7 @@ def test_a_policy_plays_in_the_world_that_is_named_or_in_its_own(capsys, run):  
         (["procgen/coinrun", "random", "random"], "plays alone"),
         (["procgen/coinrun", "RUN"], "was trained in steps, not in procgen/coinrun"),
         (["procgen/coinrun", "--levels", "some"], "levels is 'some'"),
-        (["flood", "greedy", "--levels", "all"], "--levels is for games of Procgen"),
+        (["flood", "greedy", "--levels", "all"], "--levels is all, but it is for games of Procgen"),
         (["steps", "RUN", "--mode", "easy"], "can't be made with options"),
     ],
 )

@@ -68,6 +68,8 @@ def test_one_may_play_alone(played, words):
         (["flood", "greedy", "--terminal"], "--terminal is for a game that you play yourself"),
         (["procgen/coinrun", "--human", "--against", "flood"], "--against is for a game of Battlesnake"),
         (["procgen/coinrun", "--human", "--record", "me.mp4"], "--record is for a game of Battlesnake or one that agents play"),
+        (["procgen/coinrun", "--human", "--map", "royale"], "--map is royale, but it is for a game of Battlesnake"),
+        (["--human", "--levels", "all"], "--levels is all, but it is for games of Procgen"),
         (["--human", "batlesnake"], "Did you mean 'battlesnake'?"),
         (["--human", "battlesnake", "flood"], "opponents stand behind --against: flood"),
         (["--human", "--against", "flod"], "Did you mean 'flood'"),
