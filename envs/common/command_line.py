@@ -185,19 +185,20 @@ def positive(text: str) -> float:
 
 
 def non_negative(text: str) -> float:
-    """Parse an option that is a finite number of at least 0."""
+    """Parse an option that is a number of at least 0, and at most a thousand million, of which clocks can make sense."""
     value = float(text)
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is no number of at least 0")
+    if value > _LARGEST:
+        raise argparse.ArgumentTypeError(f"{text} is more than {_LARGEST:.0f}")
     return value
 
 
 def pause(text: str) -> float:
     """Parse an option that is a pause between two pictures: seconds, at most an hour."""
-    value = non_negative(text)
-    if value > _LONGEST_PAUSE_S:
+    if float(text) > _LONGEST_PAUSE_S:
         raise argparse.ArgumentTypeError(f"{text} seconds are more than an hour")
-    return value
+    return non_negative(text)
 
 
 def port(text: str) -> int:
@@ -208,7 +209,7 @@ def port(text: str) -> int:
     return value
 
 
-_HIGHEST_PORT = 65535
+_HIGHEST_PORT, _LARGEST = 65535, 1e9
 _LONGEST_PAUSE_S = 3600.0
 
 

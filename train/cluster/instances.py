@@ -32,7 +32,7 @@ _NO_USE = {
 }
 """Families that SageMaker offers and on which this wouldn't train, by the beginning of their names."""
 _ODD_VCPUS = {"c4.8xlarge": 36}
-_FORM = re.compile(r"ml\.(?P<family>[a-z0-9-]+)\.(?P<size>medium|large|(?P<times>\d*)xlarge)")
+_FORM = re.compile(r"ml\.(?P<family>[a-z0-9-]+)\.(?P<size>medium|large|(?P<times>(?:[1-9]\d*)?)xlarge)")
 _SIZE = re.compile(r"(?P<cpus>[1-9]\d{0,3})cpu(?:-(?P<gpus>\d{1,2})gpu)?(?:-(?P<gib>[1-9]\d{0,4})gib)?")
 
 

@@ -10,6 +10,7 @@ from train.cluster.instances import has_own_disk
 from train.cluster.scale import LEARNER, ROLLOUT, Heterogeneous, Homogeneous, Single
 from train.sagemaker.hyperparameters import Meeting, encode
 from train.sagemaker.metric_lines import metric_definitions
+from train.sagemaker.request_rules import OWN_TAG
 
 CODE, TOKEN = "code", "token"
 """The names of the input channels: the source, and the secret by which the machines know each other."""
@@ -117,7 +118,7 @@ def _request(job: Job, name: str, hyperparameters: Mapping[str, str], resources:
         "ResourceConfig": {**resources, "VolumeSizeInGB": job.volume_gb},
         "StoppingCondition": {"MaxRuntimeInSeconds": job.max_seconds},
         "CheckpointConfig": {"S3Uri": f"{job.place}/checkpoints", "LocalPath": "/opt/ml/checkpoints"},
-        "Tags": [{"Key": key, "Value": value} for key, value in {"procsnake": "training", **job.tags}.items()],
+        "Tags": [{"Key": key, "Value": value} for key, value in {**OWN_TAG, **job.tags}.items()],
     }
     if job.spot:
         request["EnableManagedSpotTraining"] = True
@@ -212,5 +213,5 @@ def _resumed(
     request["InputDataConfig"] = [
         channel(TOKEN, token_uri) if given["ChannelName"] == TOKEN else given for given in request["InputDataConfig"]
     ]
-    own = {"procsnake": "training", "procsnake-resumes": described["TrainingJobName"]}
+    own = {**OWN_TAG, "procsnake-resumes": described["TrainingJobName"]}
     return {"TrainingJobName": name, **request, "Tags": [{"Key": k, "Value": v} for k, v in {**tags, **own}.items()]}

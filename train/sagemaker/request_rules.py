@@ -12,6 +12,8 @@ from envs.common.errors import MissingDependencyError, ProcsnakeError, pip_insta
 from train.sagemaker.account import READING, aws_errors
 
 _LONGEST_SECONDS = 28 * 24 * 3600
+OWN_TAG = {"procsnake": "training"}
+"""The tag of all jobs. train/sagemaker/stack.yaml allows none without it."""
 
 
 class RequestError(ProcsnakeError):
@@ -110,7 +112,7 @@ def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
     if len(request.get("HyperParameters", {})) > 100:
         yield "more than 100 hyperparameters"
     yield from _channel_faults(request, groups)
-    yield from _tag_faults([tag.get("Key", "") for tag in request.get("Tags", [])])
+    yield from _tag_faults([(tag.get("Key", ""), tag.get("Value", "")) for tag in request.get("Tags", [])])
     if looks_like_a_secret(json.dumps(request, default=str)):
         yield "there seems to be a secret in it; requests are shown to everyone who may see the job"
 
@@ -130,7 +132,11 @@ def _channel_faults(request: Mapping[str, Any], groups: Sequence[str]) -> Iterat
         yield f"input channels are for the instance groups {', '.join(unknown)}, which the job doesn't have"
 
 
-def _tag_faults(keys: Sequence[str]) -> Iterator[str]:
+def _tag_faults(tags: Sequence[tuple[str, str]]) -> Iterator[str]:
+    keys = [key for key, _ in tags]
+    for key, value in tags:
+        if OWN_TAG.get(key, value) != value:
+            yield f"tag {key!r} is {value!r}; it is procsnake's own, and always {OWN_TAG[key]!r}"
     if reserved := [key for key in keys if key.lower().startswith("aws:")]:
         yield f"tag {reserved[0]!r}: names that begin with aws: are AWS's own"
     if twice := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:

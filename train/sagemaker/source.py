@@ -22,23 +22,28 @@ def pack(experiment: str, include: Iterable[str | Path] = ()) -> bytes:
     """Return a tar.gz with procsnake's packages, `experiment` (YAML), and the files and folders of `include` at its top.
 
     With the packages comes `procsnake.py`, which would else refuse them as somebody else's. The same input
-    gives the same bytes. Hidden files are left out. Raises `ConfigError` for files that don't exist or look like secrets, and
-    if all are larger than 50 MiB together.
+    gives the same bytes. Hidden files are left out. Raises `ConfigError` for files that don't exist or look like secrets, for
+    paths that end in "..", and if all are larger than 50 MiB together.
     """
     own = [_ROOT / "procsnake.py", *(path for floor in _FLOORS for path in _files(_ROOT / floor))]
     files = {f"{path.relative_to(_ROOT)}": path for path in own}
     for added in map(Path, include):
         if not added.exists():
             raise ConfigError(f"{added} is to be included, but there is no such file or folder")
+        if added.name == "..":
+            raise ConfigError(
+                f"{added} is to be included, but its name says nothing of what it is; give it as {added.resolve()}"
+            )
+        if not (added.is_dir() or added.is_file()):
+            raise ConfigError(f"{added} is to be included, but it is neither a file nor a folder")
         files |= {f"{path.relative_to(added.parent)}": path for path in (_files(added) if added.is_dir() else [added])}
     for name in files:
         if name.endswith(_SECRETS):
             raise ConfigError(f"{name} looks like a secret, which must not lie beside a job's source")
-    contents = {name: path.read_bytes() for name, path in files.items()} | {EXPERIMENT_FILE: experiment.encode()}
-    size = sum(map(len, contents.values()))
+    size = sum(path.stat().st_size for path in files.values()) + len(experiment.encode())
     if size > _MOST_BYTES:
         raise ConfigError(f"the source has {size / 2**20:.0f} MiB; 50 is the most. Large data belongs into the image")
-    return archive(contents)
+    return archive({name: path.read_bytes() for name, path in files.items()} | {EXPERIMENT_FILE: experiment.encode()})
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -376,6 +376,8 @@ def test_places_come_from_the_stack(aws, capsys):
         ((*SINGLE, "--max-hours", "nan"), "nan is no number"),
         ((*SINGLE, "--max-hours", "-1"), "-1 is no number"),
         ((*SINGLE, "--max-hours", "0"), "0 is not greater than 0"),
+        ((*SINGLE, "--max-hours", "1e306"), "argument --max-hours: 1e306 is more than 1000000000"),
+        (("job", "follow", "procsnake-none", "--region", REGION, "--poll-seconds", "1e300"), "1e300 is more than 1000000000"),
         ((*SINGLE, "--max-hours", "700"), "the most is 2419200, which is 28 days"),
         ((*SINGLE, "--max-wait-hours", "inf"), "inf is no number"),
         ((*SINGLE, "--max-wait-hours", "5"), "--max-wait-hours 5 goes with --spot"),

@@ -51,6 +51,7 @@ def test_what_the_two_jobs_of_a_run_share_and_what_not():
         (SINGLE, {"hyperparameters": {"experiment": "x" * 2501}}, "2501 characters; at most 2500"),
         (SINGLE, {"hyperparameters": {f"k{k}": "" for k in range(101)}}, "101 entries; at most 100"),
         (SINGLE, {"tags": {"key": "AKIA" + "Q" * 16}}, "a secret"),
+        (SINGLE, {"tags": {"procsnake": "x"}}, "tag 'procsnake' is 'x'; it is procsnake's own, and always 'training'"),
         (SINGLE, {"hyperparameters": {"wandb_api_key": "1"}}, "a secret"),
         (SINGLE, {"max_seconds": 0}, "MaxRuntimeInSeconds"),
         (SINGLE, {"subnets": ("subnet-1",)}, "SecurityGroupIds"),

@@ -51,12 +51,26 @@ def test_secrets_stay_at_home(tmp_path, name):
         pack("", [tmp_path])
 
 
-def test_what_is_missing_or_too_large_is_named(tmp_path):
+def test_what_is_missing_or_too_large_is_named_before_it_is_read(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="no such file"):
         pack("", [tmp_path / "nothing"])
     (tmp_path / "large.bin").write_bytes(bytes(51 * 2**20))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} is read"))
     with pytest.raises(ConfigError, match="50 is the most"):
         pack("", [tmp_path])
+
+
+def test_what_would_lie_outside_or_is_no_file_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "project" / "scripts").mkdir(parents=True)
+    (tmp_path / "project" / "rewards.py").touch()
+    monkeypatch.chdir(tmp_path / "project" / "scripts")
+    for upwards in ("..", "../scripts/.."):
+        with pytest.raises(ConfigError, match=f"give it as {tmp_path}/project$"):
+            pack("", [upwards])
+    assert "rewards.py" in names(pack("", ["../rewards.py"]))
+    os.mkfifo("pipe")
+    with pytest.raises(ConfigError, match="neither a file nor a folder"):
+        pack("", ["pipe"])
 
 
 def test_a_container_runs_the_source_that_its_job_carries(tmp_path):
