@@ -31,7 +31,7 @@ _SCALE = 800 / math.log(10)
 _MAX_ELO = 100.0
 _UNSEEN = 1e-3
 """The count that stands for a score that no block has had yet, so that every score keeps some likelihood."""
-_ITERATIONS, _STEPS, _PRECISION = 10, 30, 1e-9
+_PLACES, _STEPS, _PRECISION = 16, 100, 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,34 +101,61 @@ def log_likelihood_ratio(counts: np.ndarray, seats: int, hypotheses: Hypotheses)
 def _most_likely(frequencies: np.ndarray, seats: int, t: float) -> np.ndarray:
     """The distributions (K, n) that make `frequencies` (K, n) most likely, among those whose mean is par + t deviations.
 
-    With Lagrange's multiplier x they are frequencies / (1 + x φ), where φ is the constraint's derivative at the solution; so φ
-    and x are found in turn.
+    With Lagrange's multiplier x they are frequencies / (1 + x φ), where φ is the constraint's derivative at the solution. It
+    follows from the mean alone, because the deviation is then (mean - par) / t. So that mean is looked for whose φ leads to a
+    distribution of just this mean: by secants within a bracket, which every third turn halves.
     """
-    scores, par = np.array(possible_scores(seats), float)[:, None], 1 / seats
-    found = np.broadcast_to(_independent_games(seats, t)[:, None], frequencies.shape)
-    for _ in range(_ITERATIONS):
-        mean = (found * scores).sum(axis=0)
-        deviation = np.sqrt((found * (scores - mean) ** 2).sum(axis=0))
-        slope = scores - par - t * deviation * (1 + ((scores - mean) / deviation) ** 2) / 2
-        before, found = found, frequencies / (1 + _multiplier(frequencies, slope) * slope)
-        if np.abs(found - before).max() < _PRECISION:
+    # From here on, scores are counted from par, in the direction of t.
+    beyond = math.copysign(1, t) * (np.array(possible_scores(seats), float)[:, None] - 1 / seats)
+    if t == 0:
+        return _tilted(frequencies, np.broadcast_to(beyond, frequencies.shape))
+    low, high = _bracket(frequencies, beyond, t)
+    mean, last, last_short = np.sqrt(low * high), np.full_like(low, np.nan), np.full_like(low, np.nan)
+    for turn in range(_STEPS):
+        found = _tilted(frequencies, _slope(beyond, mean, t))
+        short = (found * beyond).sum(axis=0) - mean
+        is_settled = np.abs(short) < _PRECISION
+        if is_settled.all():
             break
+        low, high = np.where(short > 0, mean, low), np.where(short > 0, high, mean)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            secant = mean - short * (mean - last) / (short - last_short)
+        is_taken = (secant > low) & (secant < high) & (turn % 3 > 0)
+        after = np.where(is_taken, secant, np.sqrt(low * high))
+        last, last_short, mean = mean, short, np.where(is_settled, mean, after)
     return found
 
 
-def _independent_games(seats: int, t: float) -> np.ndarray:
-    """Where to begin, (K,): independent games without draws, won so often that the mean is par + t deviations."""
-    par, c = 1 / seats, t * t / seats
-    root = math.copysign(math.sqrt((2 * par + c) ** 2 - 4 * (1 + c) * par * par), t)
-    win = (2 * par + c + root) / (2 * (1 + c))
-    wins = [score * seats for score in possible_scores(seats)]
-    return np.array(
-        [math.comb(seats, int(n)) * win**n * (1 - win) ** (seats - n) if n.denominator == 1 else 0.0 for n in wins], float
-    )
+def _bracket(frequencies: np.ndarray, beyond: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """The ends, each (n,), between which the mean lies that `_most_likely` looks for.
+
+    If the frequencies are on the other side of the constraint than par's, there may be several such means. Then it is the one
+    beside which the frequencies are most likely.
+    """
+    # For a lower mean φ would be positive nowhere; a higher one would be above the highest score, or the deviation above 1.
+    least = beyond[beyond > 0].min() * (1 - 1 / math.sqrt(1 + t * t))
+    edges = np.geomspace(least, min(abs(t), beyond.max()), _PLACES + 2)
+    inner, seen = edges[1:-1], frequencies[..., None]
+    found = _tilted(seen, _slope(beyond[..., None], inner, t))
+    is_short = (found * beyond[..., None]).sum(axis=0) > inner
+    unlikely = np.pad((seen * np.log(seen / found)).sum(axis=0), ((0, 0), (1, 1)), constant_values=np.inf)
+    is_short = np.pad(is_short, ((0, 0), (1, 1)), constant_values=((0, 0), (True, False)))
+    holds_one = is_short[:, :-1] & ~is_short[:, 1:]
+    place = np.where(holds_one, np.minimum(unlikely[:, :-1], unlikely[:, 1:]), np.inf).argmin(axis=1)
+    return edges[place], edges[place + 1]
 
 
-def _multiplier(frequencies: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """x (n,) with Σ frequencies · slope / (1 + x · slope) = 0: a falling function of x, so Newton's method within a bracket."""
+def _slope(beyond: np.ndarray, mean: np.ndarray, t: float) -> np.ndarray:
+    """φ: how the mean rises above t deviations with each score's probability, where it is t deviations."""
+    return beyond - mean / 2 - (t * (beyond - mean)) ** 2 / (2 * mean)
+
+
+def _tilted(frequencies: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """The distributions (K, …) that make `frequencies` (K, …) most likely, among those in which the mean of `slope` is 0.
+
+    They are frequencies / (1 + x · slope), where Σ frequencies · slope / (1 + x · slope) = 0. The sum falls as x rises, so x is
+    found by Newton's method within a bracket.
+    """
     low, high = -1 / slope.max(axis=0), -1 / slope.min(axis=0)
     x = np.zeros_like(low)
     for _ in range(_STEPS):
@@ -137,10 +164,11 @@ def _multiplier(frequencies: np.ndarray, slope: np.ndarray) -> np.ndarray:
         low, high = np.where(value > 0, x, low), np.where(value > 0, high, x)
         newton = x + value / (frequencies * share**2).sum(axis=0)
         after = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-        moved, x = np.abs(after - x).max(), after
+        # By such a part of itself a probability changes. Near an end of the bracket, that is much for a small step of x.
+        moved, x = np.abs((after - x) * share).max(), after
         if moved < _PRECISION:
             break
-    return x
+    return frequencies / (1 + x * slope)
 
 
 @dataclass(frozen=True)
