@@ -128,8 +128,9 @@ class Match:
 
         Raises `ValueError` for values of another type than their field, and what `Settings` and the match itself raise.
         """
-        for kind, values in ((cls, data), *((Player, player) for player in data["players"])):
-            _check_types(kind, values)
+        _check_types(cls, data)
+        for player in data["players"]:
+            _check_types(Player, player)
         players, settings = tuple(Player(**p) for p in data["players"]), Settings(**data["settings"])
         known = {f.name for f in fields(cls)}
         return cls(**{**{k: v for k, v in data.items() if k in known}, "players": players, "settings": settings})
