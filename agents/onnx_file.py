@@ -21,35 +21,76 @@ _INSIDE: dict[str, dict[int, str]] = {
 }
 """By message, the fields that hold messages in which there may be a tensor."""
 _EXTERNAL_DATA, _DATA_LOCATION, _EXTERNAL = 13, 14, 1
-_MAX_DEPTH = 32
+_MAX_DEPTH, _MAX_FIELDS = 32, 1 << 18
+_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
+"""How the value of a field is written; groups, which Protocol Buffers also know, are in no ONNX model."""
 
 
 def has_external_data(content: bytes) -> bool:
-    """Whether the data of any tensor of the ONNX model lie outside the file. Raises `ValueError` if it is no ONNX model."""
-    return _is_external(content, "model", _MAX_DEPTH)
+    """Whether the data of any tensor of the ONNX model lie outside the file. Raises `ValueError` if it is no ONNX model.
+
+    One of more than 262 144 fields, of which the largest champion has 1184, is none either.
+    """
+    return _Walk().finds_external_data(content, "model", _MAX_DEPTH)
 
 
-def _is_external(message: bytes, kind: str, depth: int) -> bool:
-    if depth == 0:
-        raise ValueError(f"its graphs are nested more than {_MAX_DEPTH} deep")
-    inside = _INSIDE[kind]
-    for number, value in _fields(message):
-        if kind == "tensor" and (number == _EXTERNAL_DATA or (number, value) == (_DATA_LOCATION, _EXTERNAL)):
-            return True
-        if number in inside and isinstance(value, bytes) and _is_external(value, inside[number], depth - 1):
-            return True
-    return False
+class _Walk:
+    """A walk through all messages of a model, which comes to an end after so many fields."""
+
+    def __init__(self) -> None:
+        self._left = _MAX_FIELDS
+
+    def finds_external_data(self, message: bytes, kind: str, depth: int) -> bool:
+        if depth == 0:
+            raise ValueError(f"its graphs are nested more than {_MAX_DEPTH} deep")
+        inside = _INSIDE[kind]
+        for number, value in self._fields(message):
+            if kind == "tensor" and (number == _EXTERNAL_DATA or (number, value) == (_DATA_LOCATION, _EXTERNAL)):
+                return True
+            if number in inside and isinstance(value, bytes) and self.finds_external_data(value, inside[number], depth - 1):
+                return True
+        return False
+
+    def _fields(self, message: bytes) -> Iterator[tuple[int, Any]]:
+        from google.protobuf.empty_pb2 import Empty
+        from google.protobuf.message import DecodeError
+        from google.protobuf.unknown_fields import UnknownFieldSet
+
+        try:
+            # To a message without fields of its own, all fields are unknown, and listed as they come.
+            read = Empty.FromString(message)
+        except DecodeError as error:
+            raise ValueError("it is no ONNX model") from error
+        # A field of two bytes takes some eighty in the list.
+        self._left -= _count_fields(message, self._left)
+        if self._left < 0:
+            raise ValueError(f"it has more than {_MAX_FIELDS} fields")
+        fields = UnknownFieldSet(read)
+        return ((fields[k].field_number, fields[k].data) for k in range(len(fields)))
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    from google.protobuf.empty_pb2 import Empty
-    from google.protobuf.message import DecodeError
-    from google.protobuf.unknown_fields import UnknownFieldSet
+def _count_fields(message: bytes, most: int) -> int:
+    """The number of fields of a well-formed message, or `most` + 1 if there are more than `most`."""
+    place = count = 0
+    while place < len(message) and count <= most:
+        tag, place = _varint(message, place)
+        if tag & 7 == _BYTES:
+            length, place = _varint(message, place)
+            place += length
+        elif tag & 7 == _VARINT:
+            _, place = _varint(message, place)
+        elif tag & 7 in (_EIGHT_BYTES, _FOUR_BYTES):
+            place += 8 if tag & 7 == _EIGHT_BYTES else 4
+        else:
+            raise ValueError("it is no ONNX model")
+        count += 1
+    return count
 
-    try:
-        # To a message without fields of its own, all fields are unknown, and listed as they come.
-        read = Empty.FromString(message)
-    except DecodeError as error:
-        raise ValueError("it is no ONNX model") from error
-    fields = UnknownFieldSet(read)
-    return ((fields[k].field_number, fields[k].data) for k in range(len(fields)))
+
+def _varint(message: bytes, place: int) -> tuple[int, int]:
+    """The number that is written at `place`, seven bits a byte, and the place after it."""
+    value = shift = 0
+    while message[place] & 0x80:
+        value |= (message[place] & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+    return value | message[place] << shift, place + 1

@@ -82,3 +82,33 @@ def test_what_is_no_model_or_too_deep_is_refused():
         inner = graph([helper.make_node("If", ["x"], ["y"], then_branch=inner, else_branch=graph())])
     with pytest.raises(ValueError, match="nested"):
         has_external_data(helper.make_model(inner).SerializeToString())
+
+
+FIELD = b"\x78\x01"
+"""A field that no message of ONNX has."""
+
+
+def inside(number, content):
+    """A message in a field of this number, of any length."""
+    length, size = len(content), b""
+    while length > 0x7F:
+        size, length = size + bytes([length & 0x7F | 0x80]), length >> 7
+    return bytes([number << 3 | 2]) + size + bytes([length]) + content
+
+
+@pytest.mark.parametrize(
+    "model",
+    [FIELD * ((1 << 18) + 1), inside(7, b"".join(inside(1, FIELD * 1000) for _ in range(263)))],
+    ids=["model", "nodes"],
+)
+def test_a_model_of_very_many_fields_is_refused_before_they_are_listed(model):
+    """A list of two-byte fields takes forty times their size: 256 MiB, which a zip of 256 KiB may hold, would take 10 GiB."""
+    with pytest.raises(ValueError, match="more than 262144 fields"):
+        has_external_data(model)
+
+
+def test_fields_of_every_kind_are_counted():
+    kinds = b"\x08\x96\x01" + b"\x11" + bytes(8) + inside(3, b"abc" * 100) + b"\x25" + bytes(4)
+    assert not has_external_data(kinds * ((1 << 16) - 1))
+    with pytest.raises(ValueError, match="more than 262144 fields"):
+        has_external_data(kinds * ((1 << 16) + 1))
