@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import re
 import select
+import signal
+import socket
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Any
 
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ConfigError
@@ -43,27 +47,51 @@ class Keyboard:
             raise ConfigError("the game in the terminal needs a POSIX terminal; leave out --terminal") from error
         if not sys.stdin.isatty():
             raise ConfigError("the game in the terminal needs a keyboard, but standard input is no terminal; try --browser")
-        self._termios: Any = termios
-        self._file = sys.stdin.fileno()
-        self._before = termios.tcgetattr(self._file)
-        self._left = ""
-        tty.setcbreak(self._file)
+        self._file, self._left = sys.stdin.fileno(), ""
+        with ExitStack() as stack:
+            self._signals = stack.enter_context(_signals())
+            stack.callback(termios.tcsetattr, self._file, termios.TCSADRAIN, termios.tcgetattr(self._file))
+            tty.setcbreak(self._file)
+            self._opened = stack.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._termios.tcsetattr(self._file, self._termios.TCSADRAIN, self._before)
+        self._opened.close()
 
     def read(self, timeout: float | None = None) -> str | None:
         """Return what the next key does; None if `timeout` seconds pass first. Keys that do nothing are left out."""
+        until = None if timeout is None else time.monotonic() + timeout
         while True:
             if not self._left:
-                if not select.select([self._file], [], [], timeout)[0]:
+                left = None if until is None else max(0.0, until - time.monotonic())
+                ready = select.select([self._file, self._signals], [], [], left)[0]
+                if not ready:
                     return None
+                if self._signals in ready:
+                    self._signals.recv(_MOST_BYTES)
+                    continue
                 read = os.read(self._file, _MOST_BYTES)
                 self._left = read.decode("utf-8", "replace") if read else "\x04"
             action, self._left = next_action(self._left)
             if action is not None:
                 return action
+
+
+@contextmanager
+def _signals() -> Iterator[socket.socket]:
+    """Open what every signal makes readable.
+
+    A signal that comes in the last microseconds before `select` waits doesn't end the waiting: Ctrl-C would be heard only with
+    the next key.
+    """
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        writer.setblocking(False)
+        before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        try:
+            yield reader
+        finally:
+            signal.set_wakeup_fd(before)
 
 
 def next_action(text: str) -> tuple[str | None, str]:

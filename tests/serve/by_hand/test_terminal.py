@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import pytest
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import MOVE_NAMES
 from serve.by_hand import terminal
-from serve.by_hand.keys import GO_ON, HINT, NEW, QUIT, UNDO, next_action
+from serve.by_hand.keys import GO_ON, HINT, NEW, QUIT, UNDO, Keyboard, next_action
 from serve.by_hand.terminal import Session
 from tests.serve.by_hand.games import DOWN, LEFT, RIGHT, UP, arrays, game_of, same
 
@@ -67,6 +68,32 @@ def test_keys_are_what_terminals_send(text, actions):
         action, text = next_action(text)
         found.append(action)
     assert found == actions
+
+
+def test_ctrl_c_is_heard_before_the_next_key_even_if_it_does_not_end_the_waiting(monkeypatch):
+    # A signal that another thread gets leaves `select` waiting, as one does that comes just before it begins to wait.
+    heard, pressed = threading.Event(), []
+
+    def interrupt() -> None:
+        time.sleep(0.2)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        if not heard.wait(PATIENCE_S / 6):
+            pressed.append(os.write(leader, b"h"))
+
+    leader, follower = pty.openpty()
+    with os.fdopen(leader, "wb"), os.fdopen(follower) as screen:
+        monkeypatch.setattr(sys, "stdin", screen)
+        before = termios.tcgetattr(screen)
+        thread = threading.Thread(target=interrupt)
+        with Keyboard() as keys:
+            thread.start()
+            with pytest.raises(KeyboardInterrupt):
+                keys.read()
+            heard.set()
+            thread.join()
+        assert termios.tcgetattr(screen) == before
+    assert not pressed
+    assert signal.set_wakeup_fd(-1) == -1
 
 
 def test_every_key_is_a_turn_and_undo_and_new_games_are_the_games(tmp_path):
