@@ -42,7 +42,7 @@ def make(name: str, **options: Any) -> BatchEnv:
 
     Raises `UnknownNameError` for a name that is not registered, and `ConfigError` for options that the world refuses.
     """
-    if name not in _FACTORIES:
+    if name not in names():
         raise UnknownNameError("environment", name, names())
     factory = _FACTORIES[name]
     if isinstance(factory, str):

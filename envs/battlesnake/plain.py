@@ -21,7 +21,7 @@ from envs.battlesnake import maps, rng
 from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.settings import Settings, within_limits
 from envs.battlesnake.state import ABSENT, ALIVE, CAUSE_NAMES, MAX_LAYERS, MOVE_NAMES, State
-from envs.common.errors import InvalidActionError, InvalidStateError
+from envs.common.errors import InvalidActionError, InvalidStateError, whole_seed
 
 Board = dict[str, Any]
 _NOT_A_MOVE = -1
@@ -263,7 +263,7 @@ def _integer(settings: Mapping[str, Any], name: str, default: int) -> int:
 
 
 def _seed(state: State, seed: int) -> None:
-    state.arrays.key[0] = rng.mix(np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
+    state.arrays.key[0] = rng.mix(np.uint64(whole_seed(seed) & 0xFFFFFFFFFFFFFFFF))
 
 
 def _merge(before: Board, after: Board) -> Board:

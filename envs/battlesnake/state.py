@@ -14,7 +14,7 @@ import numpy as np
 from envs.battlesnake import rng
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.settings import Rules, Settings
-from envs.common.errors import InvalidStateError, check_range
+from envs.common.errors import InvalidStateError, check_range, whole_seed
 
 MIN_SIDE, MAX_SIDE, MAX_SNAKES, MAX_BOARDS = 3, 25, 16, 1 << 24
 FULL_HEALTH = 100
@@ -98,9 +98,11 @@ class State:
         self.seed(0)
 
     def seed(self, seed: int) -> None:
-        """Choose the sequence of games. From then on, the games on board b are a function of (seed, b) and the moves."""
-        a = self.arrays
-        _seed_boards(a, np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
+        """Choose the sequence of games. From then on, the games on board b are a function of (seed, b) and the moves.
+
+        Raises `ConfigError` unless `seed` is an integer, of which the lowest 64 bits count.
+        """
+        _seed_boards(self.arrays, np.uint64(whole_seed(seed) & 0xFFFFFFFFFFFFFFFF))
 
     @property
     def rules(self) -> Rules:

@@ -48,7 +48,7 @@ from envs.battlesnake.state import (
 )
 from envs.battlesnake.symmetry import views_of_snakes
 from envs.common.cores import MAX_THREADS
-from envs.common.errors import InvalidActionError, UnknownNameError, check_range
+from envs.common.errors import ConfigError, InvalidActionError, UnknownNameError, check_range, whole_seed
 
 # Columns that the kernel keeps of an ended episode, int32.
 EPISODE_COLUMNS = ("game", "length", "won", "cause", "killer", "snake_length", "food_eaten", "hazard_turns", "game_over")
@@ -153,7 +153,7 @@ class BattlesnakeVectorEnv(BatchEnv):
         self._function_returns = np.zeros(self.num_envs)
         self._make_ready()
         self._fused = chosen.map == STANDARD_MAP and egocentric is not None
-        self._seed = seed
+        self._seed = None if seed is None else whole_seed(seed)
         self._started = False
 
     def _allocate_rows(self, num_snakes: int) -> BatchArrays:
@@ -313,6 +313,10 @@ class BattlesnakeVectorEnv(BatchEnv):
 
 
 def _settings(settings: Settings | None, options: dict[str, Any]) -> Settings:
+    if not isinstance(settings, Settings | None):
+        raise ConfigError(
+            f"settings is {settings!r}; it must be a Settings object. Or give its fields as options: map='royale'"
+        )
     known = set(Settings.__dataclass_fields__)
     for name in options:
         if name not in known:

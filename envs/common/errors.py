@@ -81,6 +81,13 @@ def check_range(name: str, value: int, low: int, high: int) -> None:
         raise ConfigError(f"{name} is {value!r}; it must be an integer from {low} to {high}")
 
 
+def whole_seed(seed: Any) -> int:
+    """Return a seed of any integer type as Python's own. Raises `ConfigError` for anything else, True and False among it."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise ConfigError(f"seed is {seed!r}; it must be an integer")
+    return int(seed)
+
+
 def check_switch(name: str, value: Any) -> None:
     """Raise `ConfigError`, which names the value, unless it is True or False. Other values would count as one of the two."""
     if not isinstance(value, bool):

@@ -18,6 +18,7 @@ from envs.common.errors import (
     UnknownNameError,
     check_range,
     check_switch,
+    whole_seed,
 )
 from envs.procgen.games import check_mode, load_library, missing_system_library
 from envs.procgen.levels import NUM_SEEDS, Levels
@@ -286,6 +287,5 @@ def _checked(switches: dict[str, bool]) -> dict[str, bool]:
 
 def _native_seed(seed: int) -> int:
     """The seed as the library takes it. Raises `ConfigError` if it is no integer."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise ConfigError(f"seed is {seed!r}; it must be an integer")
-    return int(seed) if 0 <= seed < NUM_SEEDS else int(np.random.SeedSequence(abs(int(seed))).generate_state(1)[0]) >> 1
+    whole = whole_seed(seed)
+    return whole if 0 <= whole < NUM_SEEDS else int(np.random.SeedSequence(abs(whole)).generate_state(1)[0]) >> 1

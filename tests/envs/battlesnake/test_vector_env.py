@@ -8,12 +8,13 @@ import pickle
 import numpy as np
 import pytest
 
-from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes, Rewards
+from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes, Rewards, setup_board
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.observations import OwnObservation
 from envs.battlesnake.rewards import EVENTS
 from envs.battlesnake.state import ALIVE, State
 from envs.common.errors import ConfigError, InvalidActionError, UnknownNameError
+from envs.registry import make
 
 
 def play(env, turns, *, seed=0, action_seed=1):
@@ -227,6 +228,33 @@ def test_bad_input_is_named():
         env.advance(np.zeros(3, int))
     with pytest.raises(InvalidActionError, match="float"):
         env.advance(np.zeros(12))
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint64])
+def test_a_seed_of_numpy_is_that_of_python(kind):
+    worlds = small(seed=5), small(seed=kind(5)), small()
+    for world in worlds:
+        world.restart(kind(5) if world is worlds[2] else None)
+        np.testing.assert_array_equal(world.observations, worlds[0].observations)
+    assert setup_board(seed=kind(5)) == setup_board(seed=5)
+
+
+@pytest.mark.parametrize("seed", ["a", 1.5, True, [1]])
+def test_other_seeds_are_refused(seed):
+    for begin in (lambda: small(seed=seed), lambda: small().restart(seed), lambda: setup_board(seed=seed)):
+        with pytest.raises(ConfigError, match=r"seed is .*; it must be an integer"):
+            begin()
+
+
+def test_settings_of_another_type_are_refused():
+    with pytest.raises(ConfigError, match=r"settings is \{'map': 'royale'\}; it must be a Settings object"):
+        small(settings={"map": "royale"})
+    with pytest.raises(UnknownNameError, match=r"unknown map \['royale'\]"):
+        small(map=["royale"])
+    with pytest.raises(ConfigError, match="solo is 'no'; it must be true or false"):
+        small(solo="no")
+    with pytest.raises(UnknownNameError, match=r"unknown environment \['battlesnake'\]"):
+        make(["battlesnake"])
 
 
 class Turning(OwnObservation):
