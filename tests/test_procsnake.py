@@ -40,7 +40,7 @@ RECORDING = str(DATA / "cli-output-example.jsonl")
         (["train", "battlesnake-ppo", "--set", "env.name=battlesnak"], "Did you mean 'battlesnake'"),
         (["train", "battlesnake-ppo", "--set", "algorithm=pp0"], "Did you mean 'ppo'"),
         (["train", "battlesnake-ppo", "--set", "ppo.learning_rat=1"], "Did you mean 'ppo.learning_rate'"),
-        (["train", "battlesnake-ppo", "--set", "env.options.width=2"], "2x11"),
+        (["train", "battlesnake-ppo", "--set", "env.options.width=2"], "width is 2"),
         (["train", "--resume", ""], "train: argument --resume: it is empty; maybe it comes from a variable that isn't set"),
         (["train", "--config", ""], "argument --config: it is empty"),
         (["train", "battlesnake-ppo", "--help-keys", "--init-from", ""], "argument --init-from: it is empty"),

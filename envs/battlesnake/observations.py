@@ -93,7 +93,7 @@ class EgocentricPlanes:
         if self.view not in ("window", "board"):
             raise UnknownNameError("view", self.view, ("window", "board"))
         if self.radius is not None:
-            check_range("radius", self.radius, 1, MAX_SIDE - 1)
+            object.__setattr__(self, "radius", check_range("radius", self.radius, 1, MAX_SIDE - 1))
             if self.view == "board":
                 raise ConfigError(f"radius is {self.radius}; only view='window' has one, view='board' shows the whole board")
         for switch in ("rotate", "cyclic", "reach"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from envs.common.errors import ConfigError, UnknownNameError, check_switch
+from envs.common.errors import ConfigError, UnknownNameError, check_range, check_switch
 
 RULESETS = ("standard", "solo", "royale", "wrapped", "constrictor", "wrapped_constrictor")
 
@@ -97,9 +97,7 @@ class Settings:
         if self.map not in list(MAP_IDS):
             raise UnknownNameError("map", self.map, MAP_IDS)
         for name, (low, high) in LIMITS.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise ConfigError(f"{name} is {value!r}; it must be an integer from {low} to {high}")
+            object.__setattr__(self, name, check_range(name, getattr(self, name), low, high))
         check_switch("solo", self.solo)
         if self.ruleset == "royale" and self.shrink_every_n_turns < 1:
             raise ConfigError(f"shrink_every_n_turns is {self.shrink_every_n_turns}; ruleset royale needs 1 or more")

@@ -55,7 +55,7 @@ class StarterPackObservation:
         if self.kind not in KINDS:
             raise UnknownNameError("observation type", str(self.kind), KINDS)
         if self.num_snakes is not None:
-            check_range("num_snakes", self.num_snakes, 1, MAX_SNAKES)
+            object.__setattr__(self, "num_snakes", check_range("num_snakes", self.num_snakes, 1, MAX_SNAKES))
         check_switch("own_first", self.own_first)
 
     @property

@@ -88,13 +88,13 @@ class State:
         settings: Settings | None = None,
         max_length: int | None = None,
     ) -> None:
-        check_range("num_boards", num_boards, 1, MAX_BOARDS)
-        check_range("width", width, MIN_SIDE, MAX_SIDE)
-        check_range("height", height, MIN_SIDE, MAX_SIDE)
-        check_range("num_snakes", num_snakes, 1, MAX_SNAKES)
-        self.width, self.height, self.num_snakes, self.num_boards = width, height, num_snakes, num_boards
+        self.num_boards = check_range("num_boards", num_boards, 1, MAX_BOARDS)
+        self.width = check_range("width", width, MIN_SIDE, MAX_SIDE)
+        self.height = check_range("height", height, MIN_SIDE, MAX_SIDE)
+        self.num_snakes = check_range("num_snakes", num_snakes, 1, MAX_SNAKES)
         self.settings = settings or Settings()
-        self.arrays = _allocate(num_boards, num_snakes, max_length or width * height + 3, width, height)
+        longest = max_length or self.width * self.height + 3
+        self.arrays = _allocate(self.num_boards, self.num_snakes, longest, self.width, self.height)
         self.seed(0)
 
     def seed(self, seed: int) -> None:

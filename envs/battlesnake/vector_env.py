@@ -121,14 +121,15 @@ class BattlesnakeVectorEnv(BatchEnv):
         seed: int | None = None,
         **settings_options: Any,
     ) -> None:
-        check_range("max_turns", max_turns, 1, MAX_TURNS)
-        check_range("num_threads", num_threads, 1, MAX_THREADS)
+        self.max_turns = check_range("max_turns", max_turns, 1, MAX_TURNS)
+        self._num_threads = check_range("num_threads", num_threads, 1, MAX_THREADS)
+        num_games = check_range("num_games", num_games, 1, MAX_BOARDS)
         chosen = _settings(settings, settings_options)
         if num_snakes == 1:
             chosen = replace(chosen, solo=True)
-        check_range("num_games", num_games, 1, MAX_BOARDS)
         maps.check_game(chosen, width=width, height=height, num_snakes=num_snakes)
         self.state = State(num_games, width=width, height=height, num_snakes=num_snakes, settings=chosen)
+        width, height, num_snakes = self.state.width, self.state.height, self.state.num_snakes
         self.observation = choose_observation(observation, num_snakes)
         super().__init__(
             num_games=num_games,
@@ -137,19 +138,17 @@ class BattlesnakeVectorEnv(BatchEnv):
             action_space=Discrete(self.observation.num_actions),
         )
         self.observation_contract, self.views = self.observation.contract(), views_of_snakes(self.observation, width, height)
-        self.max_turns = max_turns
         paid = choose_rewards(rewards)
         self._reward_function = None if isinstance(paid, Rewards) else paid
         self._weights = (paid if isinstance(paid, Rewards) else Rewards()).weights()
         self._rules = self.state.rules
-        self._num_threads = num_threads
         egocentric = self.observation if isinstance(self.observation, EgocentricPlanes) else None
         # Other types aren't painted by the kernels, which play the moves that a type makes of its actions.
         self._is_own_type = not isinstance(self.observation, EgocentricPlanes | StarterPackObservation)
         self._view = (egocentric or EgocentricPlanes(view="board")).kernel_view(width, height, self._rules.wrapped)
         self._rows = self._allocate_rows(num_snakes)
         self._columns: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        self._chunks = _split(num_games, num_threads)
+        self._chunks = _split(num_games, self._num_threads)
         self._function_returns = np.zeros(self.num_envs)
         self._make_ready()
         self._fused = chosen.map == STANDARD_MAP and egocentric is not None

@@ -75,10 +75,14 @@ class MissingDependencyError(ProcsnakeError):
         return cls(package, feature=feature, install=pip_install(f"procsnake[{extra}]")) if extra else None
 
 
-def check_range(name: str, value: int, low: int, high: int) -> None:
-    """Raise `ConfigError`, which names the value, unless it is an integer from `low` to `high`, and not True or False."""
+def check_range(name: str, value: int, low: int, high: int) -> int:
+    """Return an integer of any type as Python's own. NumPy's small ones overflow in a product, and JSON takes none of them.
+
+    Raises `ConfigError`, which names the value, unless it is an integer from `low` to `high`, and not True or False.
+    """
     if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
         raise ConfigError(f"{name} is {value!r}; it must be an integer from {low} to {high}")
+    return int(value)
 
 
 def whole_seed(seed: Any) -> int:

@@ -99,10 +99,9 @@ class ProcgenVectorEnv(BatchEnv):
     ) -> None:
         check_mode(game, distribution_mode)
         # The library ends the process over an option of another type, and over more threads than the system gives it.
-        check_range("num_games", num_games, 1, MAX_GAMES)
-        check_range("num_threads", num_threads, 0, MAX_THREADS)
-        if not isinstance(debug_mode, bool):
-            check_range("debug_mode", debug_mode, 0, _MAX_INT)
+        num_games = check_range("num_games", num_games, 1, MAX_GAMES)
+        num_threads = check_range("num_threads", num_threads, 0, MAX_THREADS)
+        debug_mode = int(debug_mode) if isinstance(debug_mode, bool) else check_range("debug_mode", debug_mode, 0, _MAX_INT)
         if seed is not None:
             _native_seed(seed)
         if render_mode not in (None, "rgb_array"):
@@ -115,12 +114,12 @@ class ProcgenVectorEnv(BatchEnv):
             **_checked(switches),
             **chosen,
             "distribution_mode": distribution_mode,
-            "debug_mode": int(debug_mode),
+            "debug_mode": debug_mode,
         }
-        self._options = {**played, "num_threads": int(num_threads), "render_mode": render_mode}
+        self._options = {**played, "num_threads": num_threads, "render_mode": render_mode}
         self._kind = zlib.crc32(repr((game, played)).encode())
         space = Box(0, 255, (64, 64, 3), np.uint8)
-        super().__init__(num_games=int(num_games), rows_per_game=1, observation_space=space, action_space=Discrete(NUM_ACTIONS))
+        super().__init__(num_games=num_games, rows_per_game=1, observation_space=space, action_space=Discrete(NUM_ACTIONS))
         self._seed = seed
         self._native: Any = None
         self._library = load_library()

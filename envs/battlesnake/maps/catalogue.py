@@ -24,7 +24,7 @@ from envs.battlesnake.maps.standard import (
 )
 from envs.battlesnake.settings import MAP_IDS, OFFICIAL_MAPS, STANDARD_MAP, Rules, Settings
 from envs.battlesnake.state import MAX_SIDE, MAX_SNAKES, MIN_SIDE, Boards, State
-from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError, check_range
 
 
 class Limits(NamedTuple):
@@ -76,7 +76,10 @@ def check_board(map: str, *, width: int, height: int, num_snakes: int) -> None:
 
 
 def check_game(settings: Settings, *, width: int, height: int, num_snakes: int) -> None:
-    """Raise what `check_board` raises, and `ConfigError` for settings with which the games would stand still or never end."""
+    """Raise what `check_board` raises, and `ConfigError` for sizes that no game has and games that stand still or never end."""
+    for name, side in (("width", width), ("height", height)):
+        check_range(name, side, MIN_SIDE, MAX_SIDE)
+    check_range("num_snakes", num_snakes, 1, MAX_SNAKES)
     check_board(settings.map, width=width, height=height, num_snakes=num_snakes)
     if settings.map in ("royale", "hz_hazard_pits") and settings.shrink_every_n_turns < 1:
         raise ConfigError(

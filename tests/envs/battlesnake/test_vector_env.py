@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 
 import numpy as np
 import pytest
 
-from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes, Rewards, setup_board
+from envs.battlesnake import BattlesnakeVectorEnv, EgocentricPlanes, Rewards, StarterPackObservation, setup_board
 from envs.battlesnake.games import play_turn, start_games
-from envs.battlesnake.observations import OwnObservation
+from envs.battlesnake.observations import OwnObservation, observation_from_contract
 from envs.battlesnake.rewards import EVENTS
 from envs.battlesnake.state import ALIVE, State
 from envs.common.errors import ConfigError, InvalidActionError, UnknownNameError
@@ -205,8 +206,11 @@ def test_food_moved_by_hand_is_seen_where_it_lies_now():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ConfigError, match="2x7"):
-        small(width=2)
+    for options in ({"width": 2}, {"width": "7"}, {"height": 7.0}):
+        with pytest.raises(ConfigError, match=f"{next(iter(options))} is .*; it must be an integer from 3 to 25"):
+            small(**options)
+    with pytest.raises(ConfigError, match="num_snakes is '4'; it must be an integer from 1 to 16"):
+        small(num_snakes="4")
     with pytest.raises(ConfigError, match="num_games is 0"):
         small(num_games=0)
     with pytest.raises(UnknownNameError, match="Did you mean 'num_snakes'"):
@@ -237,6 +241,25 @@ def test_a_seed_of_numpy_is_that_of_python(kind):
         world.restart(kind(5) if world is worlds[2] else None)
         np.testing.assert_array_equal(world.observations, worlds[0].observations)
     assert setup_board(seed=kind(5)) == setup_board(seed=5)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64])
+def test_sizes_of_numpy_make_the_world_that_those_of_python_make(kind):
+    sizes = {"num_games": 100, "num_snakes": 2, "width": 19, "height": 19, "max_turns": 50, "food_spawn_chance": 30}
+    ours, theirs = BattlesnakeVectorEnv(**sizes), BattlesnakeVectorEnv(**{name: kind(size) for name, size in sizes.items()})
+    assert theirs.observations.shape == ours.observations.shape
+    assert [a.shape for a in theirs.state.arrays] == [a.shape for a in ours.state.arrays]
+    for world in (ours, theirs):
+        world.restart(0)
+        world.advance(np.ones(200, int))
+    np.testing.assert_array_equal(theirs.observations, ours.observations)
+    board = setup_board(width=kind(11), height=kind(11))
+    assert json.loads(json.dumps(board)) == board
+
+
+@pytest.mark.parametrize("observation", [EgocentricPlanes(radius=np.int64(3)), StarterPackObservation(num_snakes=np.int64(3))])
+def test_a_contract_is_for_json_whatever_type_its_numbers_had(observation):
+    assert observation_from_contract(json.loads(json.dumps(observation.contract()))) == observation
 
 
 @pytest.mark.parametrize("seed", ["a", 1.5, True, [1]])

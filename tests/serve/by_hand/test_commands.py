@@ -73,7 +73,7 @@ def test_one_may_play_alone(played, words):
         (["--human", "batlesnake"], "Did you mean 'battlesnake'?"),
         (["--human", "battlesnake", "flood"], "opponents stand behind --against: flood"),
         (["--human", "--against", "flod"], "Did you mean 'flood'"),
-        (["--human", "--against", "flood", "--width", "2"], "width x height is 2x11"),
+        (["--human", "--against", "flood", "--width", "2"], "width is 2; it must be an integer from 3 to 25"),
         (["--human", "--against", "http://127.0.0.1:9"], "no snake answers at http://127.0.0.1:9"),
         (["--human", "--hint", "alfabeta"], "Did you mean 'alphabeta'"),
         (["--human", "--json"], "leave it out with --human"),
