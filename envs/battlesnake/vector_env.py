@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -185,11 +186,18 @@ class BattlesnakeVectorEnv(BatchEnv):
 
     def _make_ready(self) -> None:
         """Make what a copy needs of its own: threads, machine code, and views of the pictures."""
-        self._pool = ThreadPoolExecutor(self._num_threads) if self._num_threads > 1 else None
+        self._pool: ThreadPoolExecutor | None = None
+        self._process = os.getpid()
         self._step: Callable[..., int] | None = None
         if self._is_painted:
             shape, pictures = self.observation_space.shape, (self._rows.pictures, self._rows.final_pictures)
             self.observations, self.final_observations = (p[:, : self._view.size].reshape(shape) for p in pictures)
+
+    def _threads(self) -> ThreadPoolExecutor:
+        # A fork has none of its parent's threads, and would wait for them for ever.
+        if self._pool is None or self._process != os.getpid():
+            self._pool, self._process = ThreadPoolExecutor(self._num_threads), os.getpid()
+        return self._pool
 
     @property
     def _is_painted(self) -> bool:
@@ -233,10 +241,10 @@ class BattlesnakeVectorEnv(BatchEnv):
         arguments = self.state.arrays, self._rules, self._view, self._rows, self._weights, actions, self.max_turns
         if self._step is None:
             self._step = compiled_for(_advance_boards, *arguments, *self._chunks[0])
-        if self._pool is None:
+        if self._num_threads == 1:
             return self._step(*arguments, *self._chunks[0])
         step = self._step
-        return sum(self._pool.map(lambda chunk: step(*arguments, *chunk), self._chunks))
+        return sum(self._threads().map(lambda chunk: step(*arguments, *chunk), self._chunks))
 
     def _pay_by_function(self, function: RewardFunction) -> None:
         self.rewards[:] = np.where(self._acted, function(self._rows.events), 0.0)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -278,6 +281,30 @@ def test_settings_of_another_type_are_refused():
         small(solo="no")
     with pytest.raises(UnknownNameError, match=r"unknown environment \['battlesnake'\]"):
         make(["battlesnake"])
+
+
+_FORKED = """
+import copy, os, signal, sys
+import numpy as np
+from envs.battlesnake import BattlesnakeVectorEnv
+
+world = BattlesnakeVectorEnv(num_games=8, num_threads=2)
+world.restart(0)
+ahead = np.ones(world.num_envs, int)
+world.advance(ahead)
+twin = copy.deepcopy(world)
+twin.advance(ahead)
+if (child := os.fork()) == 0:
+    signal.alarm(120)
+    world.advance(ahead)
+    os._exit(not (world.observations == twin.observations).all())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_plays_on_with_threads_of_its_own():
+    assert subprocess.run([sys.executable, "-c", _FORKED]).returncode == 0
 
 
 class Turning(OwnObservation):
