@@ -13,7 +13,10 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from envs.api import BatchEnv
-from envs.common.errors import ConfigError
+from envs.common.errors import ConfigError, check_range
+
+_MOST = 1 << 16
+"""More frames, or repetitions of an action, than an episode has steps."""
 
 
 class BatchWrapper(BatchEnv):
@@ -76,14 +79,14 @@ class FrameStack(BatchWrapper):
     """Stacks the last `num_frames` frames, oldest first, as observations (H, W, C · n); with `gap` only the oldest and newest.
 
     The gap is LARS's idea of the 2020 competition: two frames cost little and show motion over num_frames - 1 steps. At the
-    beginning of an episode its first frame stands for those before it. Raises `ConfigError` for fewer than two frames, and for
-    observations that aren't pictures (H, W, C).
+    beginning of an episode its first frame stands for those before it. Raises `ConfigError` for what is no number of at least
+    two frames, and for observations that aren't pictures (H, W, C).
     """
 
     def __init__(self, world: BatchEnv, num_frames: int, *, gap: bool = False) -> None:
         space = world.single_observation_space
-        if num_frames < 2:
-            raise ConfigError(f"a stack of {num_frames} frames shows no motion; it needs at least 2")
+        # One frame alone shows no motion.
+        num_frames = check_range("the number of frames in a stack", num_frames, 2, _MOST)
         if not isinstance(space, Box) or len(space.shape) != 3:
             raise ConfigError(f"frames can be stacked where observations are pictures (H, W, C), not {space}")
         self._ages = (num_frames - 1, 0) if gap else tuple(range(num_frames - 1, -1, -1))
@@ -149,15 +152,14 @@ class ActionRepeat(BatchWrapper):
     """Plays each action `repeat` times and pays the sum of the rewards.
 
     If an episode ends before the action was repeated often enough, its row plays `idle` for the rest, and the new episode's
-    rewards there are not paid. So does a row that is not valid, whose next episode may begin before the last repetition.
+    rewards there are not paid. So does a row that is not valid, whose next episode may begin before the last repetition. Raises
+    `ConfigError` unless `repeat` is an integer of at least 1.
     """
 
     def __init__(self, world: BatchEnv, repeat: int, *, idle: int) -> None:
-        if repeat < 1:
-            raise ConfigError(f"action_repeat is {repeat}; it must be at least 1")
+        self.repeat, self.idle = check_range("action_repeat", repeat, 1, _MOST), idle
         super().__init__(world)
-        self.repeat, self.idle = repeat, idle
-        self.env_steps_per_advance *= repeat
+        self.env_steps_per_advance *= self.repeat
         self._own = self.rewards, self.terminated, self.truncated, self.final_observations
         self._told: dict[str, np.ndarray] = {}
 

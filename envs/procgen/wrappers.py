@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from envs.api import BatchEnv
-from envs.common.errors import ConfigError
+from envs.common.errors import ConfigError, check_switch
 from envs.procgen.vector_env import ProcgenVectorEnv
 from envs.wrappers import ActionRepeat, FrameStack, ShapedRewards, layers
 
@@ -30,6 +30,7 @@ def make_procgen(
     """
     if frame_stack is not None and gap_stack is not None:
         raise ConfigError(f"frame_stack is {frame_stack} and gap_stack {gap_stack}; only one of them can be set")
+    check_switch("shape_rewards", shape_rewards)
     world: BatchEnv = ProcgenVectorEnv(game, **options)
     if action_repeat != 1:
         world = ActionRepeat(world, action_repeat, idle=NO_KEYS)

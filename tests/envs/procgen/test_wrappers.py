@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,6 +107,22 @@ def test_games_come_stacked_by_their_options() -> None:
     np.testing.assert_array_equal(first[..., :3], first[..., 3:])
     assert world.observation_space.contains(first)
     world.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"frame_stack": "4"}, "frames in a stack is '4'; it must be an integer from 2"),
+        ({"gap_stack": 2.5}, "frames in a stack is 2.5"),
+        ({"action_repeat": "2"}, "action_repeat is '2'; it must be an integer from 1"),
+        ({"action_repeat": 2.5}, "action_repeat is 2.5"),
+        ({"action_repeat": 0}, "action_repeat is 0"),
+        ({"shape_rewards": "no"}, "shape_rewards is 'no'; it must be true or false"),
+    ],
+)
+def test_options_of_another_type_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        envs.make("procgen/maze", num_games=1, **options)
 
 
 @pytest.mark.parametrize(("num_frames", "space"), [(1, None), (0, None), (4, Box(0, 1, (5,))), (4, MultiBinary(3))])
