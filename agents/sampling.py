@@ -7,6 +7,7 @@ import numpy as np
 from envs.battlesnake import rng
 from envs.battlesnake.kernels import kernel
 from envs.battlesnake.state import State
+from envs.common.errors import whole_seed
 
 # 32 bits: enough to choose by, and few enough that `uniform * total` never rounds up to the total.
 _TO_UNIT = 2.0**-32
@@ -15,11 +16,11 @@ _TO_UNIT = 2.0**-32
 def uniforms(state: State, boards: np.ndarray, slots: np.ndarray, *, seed: int) -> np.ndarray:
     """Return a number in [0, 1) for each snake, float64 (n,), as a function of (seed, the game's key, its turn, the slot).
 
-    The numbers are multiples of 2**-32.
+    The numbers are multiples of 2**-32. Raises `ConfigError` unless `seed` is an integer, of which the lowest 64 bits count.
     """
     out = np.empty(len(boards))
     a = state.arrays
-    seed64 = np.uint64(seed & 0xFFFFFFFFFFFFFFFF)
+    seed64 = np.uint64(whole_seed(seed) & 0xFFFFFFFFFFFFFFFF)
     _draw(a.key, a.turn, seed64, np.asarray(boards, np.int64), np.asarray(slots, np.int64), out)
     return out
 

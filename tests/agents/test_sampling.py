@@ -3,8 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from agents.heuristics import RandomLegal
 from agents.sampling import choose, uniforms
 from envs.battlesnake import State
+from envs.common.errors import ConfigError
 
 LARGEST = 1 - 2.0**-32
 
@@ -18,6 +20,20 @@ def test_the_share_of_numbers_is_the_share_of_weight():
     grid = np.arange(1000) / 1000
     counts = np.bincount(choose(np.tile([1.0, 0.0, 2.0, 5.0], (1000, 1)), grid))
     assert counts == pytest.approx([125, 0, 250, 625])
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint64])
+def test_a_seed_of_numpy_is_that_of_python(kind):
+    state, slots = State(4), np.zeros(4, np.int64)
+    ours = uniforms(state, np.arange(4), slots, seed=5)
+    np.testing.assert_array_equal(uniforms(state, np.arange(4), slots, seed=kind(5)), ours)
+    assert RandomLegal(seed=kind(5)).act_batch(state, np.arange(4), slots).shape == (4,)
+
+
+@pytest.mark.parametrize("seed", ["a", 1.5, True, None])
+def test_other_seeds_are_refused(seed):
+    with pytest.raises(ConfigError, match=r"seed is .*; it must be an integer"):
+        uniforms(State(1), np.zeros(1, np.int64), np.zeros(1, np.int64), seed=seed)
 
 
 def test_numbers_are_uniform_multiples_of_two_to_the_minus_32():
