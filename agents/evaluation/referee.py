@@ -96,7 +96,7 @@ class Referee:
       again, up to three times per turn. The official engine doesn't do so: it is for comparisons in which time decides nothing.
     * `opening`, int (turns, seats), has the moves of the first turns, on which nobody is asked.
 
-    Raises `ConfigError` for settings or seats that no game can have.
+    Raises `ConfigError` for settings or seats that no game can have, and for names or an opening of another number of seats.
     """
 
     def __init__(
@@ -122,6 +122,10 @@ class Referee:
             chosen = replace(chosen, solo=True)
         if not seats or timeout_ms < 1 or max_turns < 1:
             raise ConfigError(f"a game of {len(seats)} seats, {timeout_ms} ms and at most {max_turns} turns can't be played")
+        if names and len(names) != len(seats):
+            raise ConfigError(f"{len(names)} names for {len(seats)} seats; give each one, which is empty for the seat's own")
+        if opening is not None and len(opening) and np.shape(opening)[1:] != (len(seats),):
+            raise ConfigError(f"the opening has shape {np.shape(opening)}; it must be (turns, {len(seats)}), a move per seat")
         check_game(chosen, width=width, height=height, num_snakes=len(seats))
         self.state = State(1, width=width, height=height, num_snakes=len(seats), settings=chosen)
         self.state.seed(seed)
@@ -133,11 +137,11 @@ class Referee:
         """For each slot with failed moves, why they failed, in order."""
         self.result: Result | None = None
         self.seats = list(seats)
-        self._timeout_ms, self._max_turns, self._recording = timeout_ms, max_turns, recording
+        self._timeout_ms, self._max_turns, self._recording = int(timeout_ms), max_turns, recording
         self._tell_deadline, self._must_answer = tell_deadline, must_answer
         self._most_repeats = _MOST_REPEATS if excuse_bursts else 0
         self._opening = np.zeros((0, len(seats)), np.int8) if opening is None else opening
-        self.game = game_object(chosen, game_id or str(uuid.uuid4()), timeout_ms=timeout_ms)
+        self.game = game_object(chosen, game_id or str(uuid.uuid4()), timeout_ms=self._timeout_ms)
         """The webhook's `game` object."""
         self._remote = {slot: RemoteSnake(seat, timeout_ms) for slot, seat in enumerate(seats) if isinstance(seat, str)}
         self._latencies = ["0"] * len(seats)
@@ -348,8 +352,9 @@ def _names(seats: Sequence[Agent | str], given: Sequence[str]) -> list[str]:
 
 def _as_json(decision: Decision) -> dict[str, Any]:
     told: dict[str, Any] = {"move": MOVE_NAMES[decision.move]}
-    if decision.probabilities is not None:
+    # Agents of a user's own may answer with NumPy's numbers, or with NaN, which JSON doesn't have.
+    if decision.probabilities is not None and np.isfinite(decision.probabilities).all():
         told["probabilities"] = [round(float(p), 4) for p in decision.probabilities]
-    if decision.value is not None:
-        told["value"] = round(decision.value, 4)
+    if decision.value is not None and math.isfinite(decision.value):
+        told["value"] = round(float(decision.value), 4)
     return told

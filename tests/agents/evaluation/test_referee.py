@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import agents
+from agents.agent import Decision
 from agents.evaluation.referee import Referee, RemoteSnake, SnakeUnreachableError
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.recording import Recording
@@ -155,6 +156,36 @@ def test_names_are_given_or_the_seats_own():
     assert Referee([flood, flood], names=["me", "me"]).names == ["me 1", "me 2"]
     assert Referee([flood, flood, flood], names=["a", "a 2", "a"]).names == ["a 1", "a 2", "a 3"]
     assert Referee([flood] * 5, names=["a", "a", "a 1", "a 1", "a 2"]).names == ["a 1", "a 3", "a 1 1", "a 1 2", "a 2"]
+
+
+def test_names_and_an_opening_are_for_all_seats():
+    flood = agents.make("flood")
+    with pytest.raises(ConfigError, match="1 names for 2 seats"):
+        Referee([flood, flood], names=["me"])
+    for moves in (np.zeros((2, 1), np.int8), np.zeros((2, 3), np.int8), [0, 1]):
+        with pytest.raises(ConfigError, match=r"the opening has shape .*; it must be \(turns, 2\)"):
+            Referee([flood, flood], opening=moves)
+
+
+class Told(AlwaysUp):
+    """An agent of a user's own, which tells its value and shares as its library gives them."""
+
+    def __init__(self, value, share):
+        self.value, self.share = value, share
+
+    def act(self, state, you, deadline=None):
+        return Decision(UP, np.full(4, self.share, np.float32), self.value)
+
+
+def test_what_agents_tell_of_their_decisions_is_recorded_as_json(tmp_path):
+    path, seats = tmp_path / "game.jsonl", [Told(np.float32(0.5), 0.25), Told(float("nan"), np.nan)]
+    referee = Referee(seats, recording=path, seed=1, width=np.int64(7), height=7, timeout_ms=np.int64(500))
+    for _ in referee.play():
+        pass
+    assert list(Recording.read(path).decisions(0).values()) == [
+        {"move": "up", "probabilities": [0.25] * 4, "value": 0.5},
+        {"move": "up"},
+    ]
 
 
 def test_the_recording_names_the_winner_that_survived(tmp_path):
