@@ -13,10 +13,12 @@ import numpy as np
 from agents.agent import Agent
 from agents.registry import make
 from envs.battlesnake.games import play_turn, start_games
+from envs.battlesnake.maps import check_game
 from envs.battlesnake.settings import Settings
-from envs.battlesnake.state import ALIVE, CAUSE_NAMES, NOBODY, State
+from envs.battlesnake.state import ALIVE, CAUSE_NAMES, MAX_BOARDS, NOBODY, State
+from envs.battlesnake.vector_env import MAX_TURNS
 from envs.common.columns import in_columns
-from envs.common.errors import ConfigError
+from envs.common.errors import ConfigError, check_range
 
 
 @dataclass(frozen=True)
@@ -74,12 +76,13 @@ def play_games(
     once per turn for all its snakes. With one agent the games are played solo. `on_turn` is called after each turn with the
     turn's number and how many games are over. Raises `ConfigError` for settings that no game can have.
     """
-    if num_games < 1 or max_turns < 1:
-        raise ConfigError(f"num_games is {num_games} and max_turns {max_turns}; both must be at least 1")
+    num_games = check_range("num_games", num_games, 1, MAX_BOARDS)
+    max_turns = check_range("max_turns", max_turns, 1, MAX_TURNS)
     num_agents = len(agents)
     chosen = settings or Settings()
     if num_agents == 1:
         chosen = replace(chosen, solo=True)
+    check_game(chosen, width=width, height=height, num_snakes=num_agents)
     state = State(num_games, width=width, height=height, num_snakes=num_agents, settings=chosen)
     state.seed(seed)
     running = start_games(state)
@@ -97,12 +100,14 @@ def _play(
     on_turn: Callable[[int, int], None] | None,
 ) -> None:
     """Play all games to their ends; `seats` (G, slots) holds agent numbers. `running` is left True where the cap struck."""
-    distinct = list({id(agent): agent for agent in agents}.values())
-    who = np.array([distinct.index(agent) for agent in agents])[seats]
+    # By their ids: agents of a user's own may compare as dataclasses do, and arrays in them have no truth.
+    distinct = {id(agent): agent for agent in agents}
+    numbers = {key: number for number, key in enumerate(distinct)}
+    who = np.array([numbers[id(agent)] for agent in agents])[seats]
     moves = np.zeros(who.shape, np.int8)
     for turn in range(1, max_turns + 1):
         to_move = running[:, None] & (state.arrays.cause == ALIVE)
-        for number, agent in enumerate(distinct):
+        for number, agent in enumerate(distinct.values()):
             boards, slots = np.nonzero(to_move & (who == number))
             if len(boards):
                 moves[boards, slots] = agent.act_batch(state, boards, slots)
@@ -217,7 +222,8 @@ def evaluate(
     The games are those of `play_games`, which calls `on_turn`. `on_score` is called with each score as soon as its games are
     played. Raises what `play_games` and `agents.make` raise.
     """
-    made = {name: make(name) for group in opponents for name in dict.fromkeys(group) if isinstance(name, str)}
+    names = dict.fromkeys(other for group in opponents for other in group if isinstance(other, str))
+    made = {name: make(name) for name in names}
     scores = []
     for group in opponents:
         others = [made[o] if isinstance(o, str) else o for o in group]

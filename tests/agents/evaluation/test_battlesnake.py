@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -230,3 +231,21 @@ def test_bad_input_is_refused():
         evaluate(AlwaysUp(), [("floods",)])
     with pytest.raises(ConfigError, match="num_snakes"):
         play_games([AlwaysUp()] * 17, num_games=1)
+    with pytest.raises(ConfigError, match=r"max_turns is 100\.0; it must be an integer"):
+        play_games([AlwaysUp()], num_games=1, max_turns=1e2)
+    with pytest.raises(ConfigError, match="map 'royale' needs 1 or more"):
+        play_games([AlwaysUp()] * 2, num_games=1, settings=Settings(map="royale", shrink_every_n_turns=0))
+
+
+@dataclass
+class Weighted(AlwaysUp):
+    """An agent of a user's own. It has no hash, and the comparison of two has no truth."""
+
+    weights: np.ndarray
+
+
+def test_agents_may_be_dataclasses_with_arrays():
+    one, other = Weighted(np.ones(2)), Weighted(np.ones(2))
+    results = play_games([one, other, one], num_games=3)
+    np.testing.assert_array_equal(results.cause, play_games([AlwaysUp()] * 3, num_games=3).cause)
+    assert evaluate(one, [(other, one)], num_games=3)[0].games == 3
