@@ -7,6 +7,7 @@ check_agent(agents.make("my_rule.py+flood"))
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,8 @@ def check_agent(
         _check_decision(agent.act(state, you), _EVERY_MOVE, f"{where}: act")
         _check_decision(agent.act_among(state, you, allowed), allowed, f"{where}: act_among")
         moves = agent.act_batch(state, np.zeros(1, np.int64), np.array([you]))
-        _require(moves.shape == (1,) and moves[0] in range(4), f"{where}: act_batch answers {moves!r}, which is no move")
+        is_one_move = isinstance(moves, np.ndarray) and moves.shape == (1,) and moves[0] in range(4)
+        _require(is_one_move, f"{where}: act_batch answers {moves!r}, which is no array of one move")
         for name, array in state.arrays._asdict().items():
             _require((array == getattr(before.arrays, name)).all(), f"{where}: it changed the state's {name}")
         if isinstance(agent, Heuristics) and agent.base is not None:
@@ -78,12 +80,15 @@ def _positions(count: int, seed: int, **size: Any) -> Iterator[tuple[State, int]
 
 
 def _check_decision(decision: Decision, allowed: np.ndarray, where: str) -> None:
-    _require(decision.move in range(4), f"{where} answers {decision.move!r}, which is no move from 0 to 3")
+    _require(isinstance(decision, Decision), f"{where} answers {decision!r}, which is no agents.agent.Decision")
+    is_move = isinstance(decision.move, Integral) and decision.move in range(4)
+    _require(is_move, f"{where} answers {decision.move!r}, which is no move from 0 to 3")
     _require(bool(allowed[decision.move]), f"{where} answers {MOVE_NAMES[decision.move]}; allowed are {_named(allowed)}")
     shares = decision.probabilities
     if shares is not None:
-        sound = shares.shape == (4,) and (shares >= 0).all() and abs(float(shares.sum()) - 1) < 1e-3
-        _require(bool(sound), f"{where} tells the probabilities {shares}; they must be four that sum to 1")
+        is_array = isinstance(shares, np.ndarray) and shares.shape == (4,)
+        sound = is_array and (shares >= 0).all() and abs(float(shares.sum()) - 1) < 1e-3
+        _require(bool(sound), f"{where} tells the probabilities {shares}; they must be an array of four that sum to 1")
 
 
 def _check_composition(agent: Heuristics, base: Agent, state: State, you: int, where: str) -> None:

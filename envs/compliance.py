@@ -68,7 +68,8 @@ def _check_description(world: BatchEnv, what: str) -> None:
     known = get_args(Evaluation)
     _require(world.evaluation in known, what, f"evaluation is {world.evaluation!r}; it must be one of {', '.join(known)}")
     if contract is not None:
-        named = isinstance(contract.get("type"), str) and isinstance(contract.get("version"), int)
+        is_dict = isinstance(contract, dict)
+        named = is_dict and isinstance(contract.get("type"), str) and isinstance(contract.get("version"), int)
         _require(named, what, f"observation_contract is {contract}; it needs a type (str) and a version (int)")
         _require(_survives_json(contract), what, f"observation_contract is {contract}, which JSON doesn't give back as it was")
 
@@ -151,7 +152,7 @@ def _check_outcome(world: BatchEnv, acting: np.ndarray, where: str) -> None:
     if ended.any():
         info = world.final_info(ended)
         for name, column in info.items():
-            whole = len(column) == world.num_envs and (name.startswith("_") or f"_{name}" in info)
+            whole = np.shape(column)[:1] == (world.num_envs,) and (name.startswith("_") or f"_{name}" in info)
             _require(whole, where, f"final_info: {name} is no array of {world.num_envs} rows with a mask _{name} beside it")
 
 
@@ -167,7 +168,8 @@ def _check_views(world: BatchEnv, what: str) -> None:
     _require(isinstance(views, Views), what, f"views is a {type(views).__name__}, not an envs.api.Views")
     every = np.arange(int(world.single_action_space.n))
     shape = (len(views.pictures), len(every))
-    _require(views.actions.shape == shape, what, f"views.actions have shape {views.actions.shape}; it must be {shape}")
+    fits = isinstance(views.actions, np.ndarray) and views.actions.shape == shape
+    _require(fits, what, f"views.actions is {_kind(views.actions)}; it must be an array {shape}")
     _require((np.sort(views.actions, 1) == every).all(), what, "views.actions leave out or repeat an action in a view")
     _require((views.actions[0] == every).all(), what, "views: the first must be the world as it is, but changes actions")
     before = seen.copy()
@@ -215,10 +217,9 @@ class _Drained:
 
     def take_in(self, columns: dict[str, np.ndarray]) -> None:
         for name, dtype in _ALWAYS.items():
-            kind = _kind(columns.get(name))
-            _require(
-                name in columns and columns[name].dtype == dtype, self.what, f"{name} is {kind}; it must be {np.dtype(dtype)}"
-            )
+            column = columns.get(name)
+            fits = isinstance(column, np.ndarray) and column.dtype == dtype
+            _require(fits, self.what, f"{name} is {_kind(column)}; it must be {np.dtype(dtype)}")
         lengths = {name: len(column) for name, column in columns.items()}
         _require(len(set(lengths.values())) == 1, self.what, f"columns have different lengths: {lengths}")
         self.parts.append(np.stack([columns[name].astype(float) for name in _ALWAYS], axis=1))

@@ -59,14 +59,26 @@ class Faulty(FloodFill):
         return self.decision
 
 
+class Listed(Agent):
+    name = "listed"
+
+    def act_batch(self, state, boards, slots):
+        return [0] * len(boards)
+
+
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
         (Faulty(Decision(4)), "'faulty', turn 0 of seed 0, .*answers 4, which is no move"),
         (Faulty(Decision(1, np.ones(4, np.float32))), "sum to 1"),
         (Faulty(Decision(1), meddles=True), "changed the state's health"),
+        (Faulty(None), "answers None, which is no agents.agent.Decision"),
+        (Faulty(Decision("up")), "answers 'up', which is no move"),
+        (Faulty(Decision(1.0)), "answers 1.0, which is no move"),
+        (Faulty(Decision(1, [0.25] * 4)), "they must be an array of four"),
+        (Listed(), r"act_batch answers \[0\], which is no array of one move"),
     ],
-    ids=["no move", "no shares", "meddles"],
+    ids=["no move", "no shares", "meddles", "nothing", "a name", "a float", "a list of shares", "a list of moves"],
 )
 def test_an_unsound_agent_is_named_with_its_answer(agent, message):
     with pytest.raises(ComplianceError, match=message):

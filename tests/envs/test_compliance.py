@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
@@ -231,6 +233,28 @@ class InfoWithoutAMask(Pit):
         return {"won": ended}
 
 
+class ListedEpisodes(Pit):
+    def drain_episodes(self) -> dict[str, Any]:
+        return {name: column.tolist() for name, column in super().drain_episodes().items()}
+
+
+class InfoOfOneNumber(Pit):
+    def final_info(self, ended: np.ndarray) -> dict[str, Any]:
+        return {"won": 5, "_won": ended}
+
+
+class NamedContract(Pit):
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_contract = "pit"  # type: ignore[assignment]
+
+
+class ListedViews(Pit):
+    def __init__(self) -> None:
+        super().__init__()
+        self.views = Views(self.views.pictures, self.views.actions.tolist())
+
+
 class UnknownEvaluation(Pit):
     evaluation = "duels"
 
@@ -277,6 +301,10 @@ class Forgetful(Pit):
         (HalfReturns, "return is not the sum"),
         (LongEpisodes, "length is not the number of actions"),
         (InfoWithoutAMask, "final_info: won"),
+        (ListedEpisodes, "row is a list; it must be int32"),
+        (InfoOfOneNumber, "final_info: won is no array"),
+        (NamedContract, "observation_contract is pit; it needs a type"),
+        (ListedViews, "views.actions is a list"),
         (UnknownEvaluation, "evaluation is 'duels'; it must be one of episodes, opponents, levels"),
         (GreyPicture, "picture is uint8"),
         (GrowingPicture, "picture doesn't keep its size"),
