@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import tempfile
 import traceback
@@ -105,7 +106,7 @@ def announce(url: str, text: str) -> None:
 def run(make_app: Callable[[], Flask], listener: socket.socket, *, workers: int = 1) -> None:
     """Serve on a bound socket, which gunicorn takes over, until a signal ends it. Each worker calls `make_app`.
 
-    Raises `SystemExit` at the end, as gunicorn does.
+    A closed terminal ends it, too, unless this process ignores SIGHUP. Raises `SystemExit` at the end, as gunicorn does.
     """
     from gunicorn.app.base import BaseApplication
 
@@ -131,9 +132,19 @@ def _settings(fd: int, workers: int) -> dict[str, Any]:
         "proc_name": "procsnake",
         # Nothing else may steer the server.
         "control_socket_disable": True,
+        "on_starting": _hear_of_a_closed_terminal,
         "worker_exit": _close_games,
         "child_exit": _forget_worker,
     }
+
+
+def _hear_of_a_closed_terminal(arbiter: Any) -> None:
+    """Have SIGHUP end the server as SIGTERM does, or do nothing where it was ignored before, as it is under `nohup`.
+
+    Gunicorn would set itself up anew, with a socket that it has taken over already.
+    """
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    arbiter.handle_hup = (lambda: None) if is_ignored else arbiter.handle_term
 
 
 def _worker_class() -> type:
@@ -153,6 +164,11 @@ def _worker_class() -> type:
             self.alive = False
             if (loop := getattr(self, "_loop", None)) is not None:
                 loop.stop()
+
+        def init_signals(self) -> None:
+            super().init_signals()
+            # A terminal that is closed tells all processes; the master says what comes of it.
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
         # What a terminal sends for Ctrl-C, and the master for it, ends a worker as gently as SIGTERM does.
         handle_quit = handle_exit

@@ -130,7 +130,7 @@ class Server:
         self._loop = Loop(self._app)
 
     def run(self) -> None:
-        """Serve until `close`, SIGTERM or Ctrl-C. Running requests are answered first."""
+        """Serve until `close`, SIGTERM, Ctrl-C or the terminal's end. Running requests are answered first."""
         self.open()
         assert self._loop is not None
         with _stopping(self._loop):
@@ -154,12 +154,18 @@ def _stopping(loop: Loop) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, lambda *_: loop.stop()) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, lambda *_: loop.stop()) for number in _ending_signals()}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _ending_signals() -> list[signal.Signals]:
+    """Windows has no SIGHUP, and `nohup` has it ignored."""
+    hears_terminal = hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hears_terminal else [])]
 
 
 logging.getLogger("uvicorn.error").addFilter(Seldom())

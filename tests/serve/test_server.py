@@ -245,22 +245,32 @@ def test_the_time_that_requests_wait_for_a_thread_is_known(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["alone", "gunicorn"])
-@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "Ctrl-C"])
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "Ctrl-C", "SIGHUP", "closed terminal"])
 def test_requests_under_way_are_answered_before_it_ends(tmp_path, kind, how):
-    """A terminal sends Ctrl-C to all processes of a program, `kill -INT` to one."""
+    """A terminal sends Ctrl-C, and its end, to all processes of a program, `kill -INT` to one."""
     with server_of(WAITS.replace("front.THREADS = 1", "front.THREADS = 8"), kind, tmp_path / "told") as (url, served):
         until(lambda: waited(f"{url}/0.0") is not None)
         with ThreadPoolExecutor(6) as pool:
             calls = [pool.submit(waited, f"{url}/1.0") for _ in range(6)]
             read_whole(tmp_path / "told", "/1.0", 6)
-            if how == "Ctrl-C":
-                os.killpg(served.pid, signal.SIGINT)
+            if how in ("Ctrl-C", "closed terminal"):
+                os.killpg(served.pid, signal.SIGINT if how == "Ctrl-C" else signal.SIGHUP)
             else:
                 served.send_signal(signal.Signals[how])
             assert None not in [call.result() for call in calls]
         assert served.wait(timeout=20) == 0
         with pytest.raises(urllib.error.URLError):
             urllib.request.urlopen(f"{url}/0.0", timeout=20)
+
+
+@pytest.mark.parametrize("kind", ["alone", "gunicorn"])
+def test_under_nohup_it_serves_on_when_its_terminal_is_closed(tmp_path, kind):
+    ignoring = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+    with server_of(ignoring + WAITS, kind, tmp_path / "told") as (url, served):
+        until(lambda: waited(f"{url}/0.0") is not None)
+        os.killpg(served.pid, signal.SIGHUP)
+        assert waited(f"{url}/1.5") == 1.5
+        assert served.poll() is None
 
 
 FROZEN = """
