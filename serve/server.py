@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 KEEP_ALIVE_S, STOP_S = 60, 8
 """How long an idle connection is kept, and how long running requests may take once the server stops, in seconds."""
 _BACKLOG = 1024
-_TICK_S, _NAP_S, _ASK_S = 0.1, 0.02, 2.0
+_TICK_S, _TICKS_PER_BEAT, _NAP_S, _ASK_S = 0.1, 10, 0.02, 2.0
 _WARM_UP_S = 0.1
 ARENA_SIDES = (11, 7, 19)
 """Sides of the boards that are played online, the ladder's first."""
@@ -71,8 +71,6 @@ class Loop(uvicorn.Server):
             timeout_graceful_shutdown=STOP_S,
             ws_max_size=1024,
             ws_ping_interval=25,
-            callback_notify=self._beat,
-            timeout_notify=0,
         )
         super().__init__(config)
 
@@ -87,6 +85,9 @@ class Loop(uvicorn.Server):
         stopping, loop = asyncio.Event(), asyncio.get_running_loop()
         self._wake = lambda: loop.call_soon_threadsafe(stopping.set)
         for counter in itertools.count():
+            # Uvicorn would call by the wall clock, and not at all once that is set back; gunicorn kills whoever is silent.
+            if self._on_beat is not None and counter % _TICKS_PER_BEAT == 0:
+                self._on_beat()
             if await self.on_tick(counter):
                 return
             with suppress(asyncio.TimeoutError):
@@ -99,10 +100,6 @@ class Loop(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-    async def _beat(self) -> None:
-        if self._on_beat is not None:
-            self._on_beat()
 
 
 class Server:

@@ -22,7 +22,7 @@ import agents
 from envs.common.errors import ConfigError
 from serve.arena import create_app
 from serve.processes import can_fork
-from serve.server import PortInUseError, bind, listen, running, say_when_answering, warm_up
+from serve.server import Loop, PortInUseError, bind, listen, running, say_when_answering, warm_up
 from tests.envs.battlesnake.positions import board
 from tests.envs.battlesnake.test_webhook import plain_request
 from tests.serve.agents import Raises
@@ -271,6 +271,22 @@ def test_under_nohup_it_serves_on_when_its_terminal_is_closed(tmp_path, kind):
         os.killpg(served.pid, signal.SIGHUP)
         assert waited(f"{url}/1.5") == 1.5
         assert served.poll() is None
+
+
+def test_a_worker_is_heard_of_though_the_clock_is_set_back(monkeypatch):
+    beats, an_hour_ago = threading.Semaphore(0), time.time() - 3600
+    loop = Loop(create_app(agents.make("random")), on_beat=beats.release)
+    with bind("127.0.0.1", 0) as listener:
+        listener.listen()
+        thread = threading.Thread(target=loop.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            assert beats.acquire(timeout=20)
+            monkeypatch.setattr(time, "time", lambda: an_hour_ago)
+            assert all(beats.acquire(timeout=20) for _ in range(2))
+        finally:
+            loop.stop()
+            thread.join(timeout=20)
 
 
 FROZEN = """
