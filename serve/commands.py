@@ -215,7 +215,7 @@ def run_play(options: argparse.Namespace) -> int:
 def run_serve(options: argparse.Namespace) -> int:
     """Run `procsnake serve`: in worker processes under gunicorn, or in this process where gunicorn can't run."""
     from serve import logs, processes
-    from serve.server import bind, url_of, warm_up
+    from serve.server import begin_to_listen, bind, url_of, warm_up
 
     logs.configure(as_json=options.log_json)
     for agent in options.agents:
@@ -240,6 +240,8 @@ def run_serve(options: argparse.Namespace) -> int:
         if not options.no_games and options.database.startswith(SQLITE):
             text += f"\ngames are kept in {options.database.removeprefix(SQLITE)}"
         if forks:
+            # Two may have bound the port and warmed up; the other one's answer isn't to be told as ours.
+            begin_to_listen(listener)
             processes.announce(url, text)
             processes.run(lambda: _make_app(options, _ready(options), _store(options)), listener, workers=options.workers)
         else:

@@ -120,10 +120,7 @@ class Server:
         """Begin to take connections, which `run` answers. Raises `PortInUseError` if another program was faster."""
         if self._loop is not None:
             return
-        try:
-            self._listener.listen(_BACKLOG)
-        except OSError as error:
-            raise _port_error(error, *self._listener.getsockname()[:2]) from error
+        begin_to_listen(self._listener)
         self._loop = Loop(self._app)
 
     def run(self) -> None:
@@ -203,6 +200,14 @@ def bind(host: str, port: int) -> socket.socket:
         listener.close()
         raise _port_error(error, host, port) from error
     return listener
+
+
+def begin_to_listen(listener: socket.socket) -> None:
+    """Begin to take connections on a bound socket. Raises `PortInUseError` if another program was faster."""
+    try:
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        raise _port_error(error, *listener.getsockname()[:2]) from error
 
 
 def _port_error(error: Exception, host: str, port: int) -> PortInUseError:

@@ -27,6 +27,7 @@ from serve.background import Background
 from serve.doctor import CHECK_PREFIX
 from serve.metrics import SHARED_FOLDER
 from serve.processes import can_fork
+from serve.server import begin_to_listen, bind
 from tests.command_line import run
 from tests.serve.archive.played import play, tell, tell_all
 from tests.waiting import until
@@ -172,6 +173,34 @@ def test_a_server_that_cannot_start_leaves_no_metrics_folder(tmp_path, monkeypat
         processes.run(lambda: None, SimpleNamespace(detach=lambda: 0), workers=2)
     assert len(made) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_of_two_servers_that_begin_on_one_port_the_slower_one_says_so_in_a_line(tmp_path):
+    (tmp_path / "slow.py").write_text(WAITS_FOR_A_LINE)
+    command = [sys.executable, "-m", "procsnake", "serve", "slow.py", "--no-games", "--port"]
+    with bind("127.0.0.1", 0) as faster:
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        slower = subprocess.Popen([*command, str(faster.getsockname()[1])], cwd=tmp_path, text=True, **pipes)
+        # Some systems tell it of the bound port.
+        until(lambda: (tmp_path / "bound").exists() or slower.poll() is not None, seconds=120)
+        begin_to_listen(faster)
+        out, told = slower.communicate("\n", timeout=120)
+    assert (slower.returncode, "serving" in out) == (2, False)
+    assert "another program listens there. Try another port" in told
+    assert "Traceback" not in told
+
+
+# Rules that are read once the port is bound.
+WAITS_FOR_A_LINE = """
+import sys
+from pathlib import Path
+
+Path("bound").touch()
+sys.stdin.readline()
+
+def rule(me):
+    return [0, 0, 0, 1]
+"""
 
 
 def test_what_a_process_that_only_checks_finds_ends_the_server():
