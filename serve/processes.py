@@ -86,6 +86,8 @@ def _tell_parent(work: Callable[[], dict[str, Any]], writer: int) -> NoReturn:
         except ProcsnakeError as error:
             answer = str(error)
         os.write(writer, json.dumps(answer).encode())
+    except KeyboardInterrupt:
+        pass  # A terminal sends Ctrl-C to the parent, too, which tells of it.
     except BaseException:
         traceback.print_exc()
     finally:

@@ -203,6 +203,20 @@ def rule(me):
 """
 
 
+def test_ctrl_c_while_the_agents_are_made_is_told_in_a_line(tmp_path):
+    (tmp_path / "slow.py").write_text(WAITS_FOR_A_LINE)
+    command = [sys.executable, "-m", "procsnake", "serve", "slow.py", "--no-games", "--port", "0"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    server = subprocess.Popen(command, cwd=tmp_path, start_new_session=True, text=True, **pipes)
+    until((tmp_path / "bound").exists, seconds=120)
+    # As a terminal does, to all processes of the program.
+    os.killpg(server.pid, signal.SIGINT)
+    out, told = server.communicate(timeout=120)
+    assert (server.returncode, out) == (130, "warming up …\n")
+    assert told.endswith("\nprocsnake: stopped; nothing is left half-written\n")
+    assert "Traceback" not in told
+
+
 def test_what_a_process_that_only_checks_finds_ends_the_server():
     command = [sys.executable, "-m", "procsnake", "serve", "flod", "--no-games", "--port", "0", "--workers", "2"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
