@@ -30,7 +30,9 @@ KEYS = {
 """What a key sends, and what it does. Arrows are sent in one of two ways, as the terminal is set."""
 _KEY = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[@-~])|.", re.DOTALL)
 """One key: an escape sequence (ECMA-48), of which no letter may be taken for a key, or else a letter."""
-_MOST_BYTES = 64
+_BEGUN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O)?")
+"""The beginning of an escape sequence, or the Escape key alone. The rest comes at once, if not with the same bytes."""
+_MOST_BYTES, _REST_S = 64, 0.05
 
 
 class Keyboard:
@@ -63,18 +65,27 @@ class Keyboard:
         until = None if timeout is None else time.monotonic() + timeout
         while True:
             if not self._left:
-                left = None if until is None else max(0.0, until - time.monotonic())
-                ready = select.select([self._file, self._signals], [], [], left)[0]
-                if not ready:
+                if not self._wait(until):
                     return None
-                if self._signals in ready:
-                    self._signals.recv(_MOST_BYTES)
-                    continue
-                read = os.read(self._file, _MOST_BYTES)
-                self._left = read.decode("utf-8", "replace") if read else "\x04"
+                self._left = self._sent()
+            while _BEGUN.fullmatch(self._left) and select.select([self._file], [], [], _REST_S)[0]:
+                self._left += self._sent()
             action, self._left = next_action(self._left)
             if action is not None:
                 return action
+
+    def _wait(self, until: float | None) -> bool:
+        """Wait for a key. Returns whether one is pressed before `until`, by `time.monotonic()`."""
+        while True:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            ready = select.select([self._file, self._signals], [], [], left)[0]
+            if self._signals not in ready:
+                return bool(ready)
+            self._signals.recv(_MOST_BYTES)
+
+    def _sent(self) -> str:
+        read = os.read(self._file, _MOST_BYTES)
+        return read.decode("utf-8", "replace") if read else "\x04"
 
 
 @contextmanager

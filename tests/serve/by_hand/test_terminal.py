@@ -70,6 +70,18 @@ def test_keys_are_what_terminals_send(text, actions):
     assert found == actions
 
 
+def test_keys_that_are_held_while_others_think_stay_what_they_are(monkeypatch):
+    """More than is read at once is waiting then, and the last arrow is cut in two, whose second half ends in a letter."""
+    leader, follower = pty.openpty()
+    with os.fdopen(leader, "wb", buffering=0) as held, os.fdopen(follower) as screen:
+        monkeypatch.setattr(sys, "stdin", screen)
+        with Keyboard() as keys:
+            held.write(b"\x1b[A" * 30 + b"\x1bOB" * 30 + b"\x1b[1;5C" * 30 + b"q")
+            assert [keys.read(PATIENCE_S / 6) for _ in range(61)] == ["up"] * 30 + ["down"] * 30 + [QUIT]
+            held.write(b"\x1b")
+            assert keys.read(0.0) is None
+
+
 def test_ctrl_c_is_heard_before_the_next_key_even_if_it_does_not_end_the_waiting(monkeypatch):
     # A signal that another thread gets leaves `select` waiting, as one does that comes just before it begins to wait.
     heard, pressed = threading.Event(), []
