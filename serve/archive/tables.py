@@ -27,6 +27,7 @@ ABANDONED_AFTER_S = 600
 """A game is over when no engine has asked about it for so many seconds."""
 _BUSY_S = 2
 _MAX_ABANDONED = 1000
+_KEY = ("game_id", "snake", "you")
 _NOBODYS, _CREATION_LOCK = (-1, -1), 7_061_966
 _INSERTS: dict[str, Callable[[sa.Table], sqlite.Insert | postgresql.Insert]] = {
     "sqlite": sqlite.insert,
@@ -59,7 +60,7 @@ GAMES = sa.Table(
     sa.Column("p95", sa.Float),
     sa.Column("p99", sa.Float),
     sa.Column("size", sa.Integer, nullable=False, server_default="0"),
-    sa.UniqueConstraint("game_id", "snake", "you"),
+    sa.UniqueConstraint(*_KEY),
 )
 TURNS = sa.Table(
     "turns",
@@ -199,7 +200,7 @@ class Database:
         names = connection.scalar(_select_key(key, GAMES.c.names))
         for row in batch:
             if row.game is not None:
-                connection.execute(self._upsert(row.game))
+                self._write_about(connection, row.game)
         stored = connection.execute(_select_key(key, GAMES.c.number, GAMES.c.names, GAMES.c.ended, GAMES.c.end)).first()
         if stored is None:
             return
@@ -218,21 +219,15 @@ class Database:
         if (turns or stored.names != names) if stored.end is not None else ends:
             self._summarise(connection, stored.number)
 
-    def _upsert(self, game: Mapping[str, Any]) -> sa.Executable:
+    def _write_about(self, connection: sa.Connection, game: Mapping[str, Any]) -> None:
+        """Insert the game if it is new. PostgreSQL takes one of its 2 147 483 647 numbers for each insert, needed or not."""
+        known = {name: sa.literal(game[name], GAMES.c[name].type) for name in ("names", "first_turn", "started", "seen")}
+        this_game = sa.update(GAMES).where(*(GAMES.c[name] == game[name] for name in _KEY))
+        if connection.execute(this_game.values(_told_again(known))).rowcount:
+            return
         insert = self._insert(GAMES).values(**game, size=game_bytes(game))
-        new, earlier = insert.excluded, insert.excluded.first_turn < GAMES.c.first_turn
-        # The names are JSON in ASCII, so their length is their size.
-        longer = sa.func.length(new.names) - sa.func.length(GAMES.c.names)
-        return insert.on_conflict_do_update(
-            index_elements=["game_id", "snake", "you"],
-            set_={
-                "names": sa.case((earlier, new.names), else_=GAMES.c.names),
-                "size": sa.case((earlier, GAMES.c.size + longer), else_=GAMES.c.size),
-                "first_turn": sa.case((earlier, new.first_turn), else_=GAMES.c.first_turn),
-                "started": sa.case((new.started < GAMES.c.started, new.started), else_=GAMES.c.started),
-                "seen": sa.case((new.seen > GAMES.c.seen, new.seen), else_=GAMES.c.seen),
-            },
-        )
+        # Another process may have been faster.
+        connection.execute(insert.on_conflict_do_update(index_elements=_KEY, set_=_told_again(dict(insert.excluded.items()))))
 
     def _summarise(self, connection: sa.Connection, number: int) -> None:
         row = connection.execute(sa.select(GAMES).where(GAMES.c.number == number)).one()._asdict()
@@ -269,6 +264,20 @@ class Database:
                 assert driver is not None, "the pool has just lent it"
                 driver.executescript(script)
         return len(numbers)
+
+
+def _told_again(new: Mapping[str, sa.ColumnElement[Any]]) -> dict[str, sa.ColumnElement[Any]]:
+    """What becomes of a game's columns when it is told again, as `new`."""
+    earlier = new["first_turn"] < GAMES.c.first_turn
+    # The names are JSON in ASCII, so their length is their size.
+    longer = sa.func.length(new["names"]) - sa.func.length(GAMES.c.names)
+    return {
+        "names": sa.case((earlier, new["names"]), else_=GAMES.c.names),
+        "size": sa.case((earlier, GAMES.c.size + longer), else_=GAMES.c.size),
+        "first_turn": sa.case((earlier, new["first_turn"]), else_=GAMES.c.first_turn),
+        "started": sa.case((new["started"] < GAMES.c.started, new["started"]), else_=GAMES.c.started),
+        "seen": sa.case((new["seen"] > GAMES.c.seen, new["seen"]), else_=GAMES.c.seen),
+    }
 
 
 def summary(connection: sa.Connection, game: Mapping[str, Any]) -> dict[str, Any]:

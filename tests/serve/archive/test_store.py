@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from agents.agent import Decision
 from envs.battlesnake import plain
@@ -78,6 +79,16 @@ def test_order_repetition_and_concurrency_change_nothing(url):
 
     shuffled = np.random.default_rng(0).permutation(2 * len(events)) % len(events)
     assert kept(np.arange(len(events))) == kept(shuffled)
+
+
+def test_games_are_numbered_one_after_the_other_however_many_turns_they_have(url):
+    store = GameStore(url)
+    for seed in range(3):
+        tell_all(store, "s", play(seed=seed), 0)
+        assert store.flush()
+    with store._database.reading() as connection:
+        assert list(connection.scalars(sa.select(tables.GAMES.c.number).order_by(tables.GAMES.c.number))) == [1, 2, 3]
+    store.close()
 
 
 @pytest.mark.parametrize("seed", range(3))
