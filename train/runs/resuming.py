@@ -63,7 +63,12 @@ def flaw_of(checkpoint: Path) -> str | None:
 def named_code(experiment: Experiment) -> Iterator[str]:
     """Yield the modules and files of rules that a run of the experiment executes."""
     yield from experiment.modules
-    yield from (text for text in _texts(experiment.to_dict()) if text.endswith(".py") or ".py+" in text)
+    yield from (text for text in _texts(experiment.to_dict()) if _is_rules(text))
+
+
+def _is_rules(player: str) -> bool:
+    """Whether `agents.make` would execute a file of rules for this player. What follows a question mark are its options."""
+    return any(path.endswith(".py") for path in (player, player.partition("?")[0])) or ".py+" in player
 
 
 def _texts(value: Any) -> Iterator[str]:

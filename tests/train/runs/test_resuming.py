@@ -178,6 +178,8 @@ def test_train_resume_does_not_unpickle_what_strangers_wrote(tmp_path, monkeypat
     [
         ({"env": {"name": "battlesnake", "imports": ["worlds_of_mine"]}}, ["worlds_of_mine"]),
         ({"evaluation": {"every_minutes": 1, "opponents": [["mine.py+flood"]]}}, ["mine.py+flood"]),
+        ({"evaluation": {"every_minutes": 1, "opponents": [["mine.py?options=o.yaml"]]}}, ["mine.py?options=o.yaml"]),
+        ({"evaluation": {"every_minutes": 1, "opponents": [["is it?mine.py"]]}}, ["is it?mine.py"]),
         ({"algorithm": "imitation", "imitation": {"teacher": "mine.py"}}, ["mine.py"]),
         ({"env": {"name": "battlesnake", "options": {"self_play": {"opponents": ["mine.py"]}}}}, ["mine.py"]),
         ({}, []),
