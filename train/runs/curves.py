@@ -110,10 +110,14 @@ def rows_of(groups: Sequence[SeedGroup], metrics: Sequence[str]) -> tuple[list[s
 
 
 def groups_of(runs: Sequence[Path]) -> list[SeedGroup]:
-    """Put runs together that differ in nothing but their seed. Raises `RunError` for what is no run or has no iteration yet."""
+    """Put runs together that differ in nothing but their seed. Each counts once, however often it is named.
+
+    Raises `RunError` for what is no run or has no iteration yet.
+    """
     by_config: dict[str, SeedGroup] = {}
     numbers: Counter[str] = Counter()
-    for run in runs:
+    # `compare runs/first runs/*` names the first one twice; as two seeds it would make intervals and p-values too small.
+    for run in {os.path.realpath(run): run for run in runs}.values():
         config, columns = read_config(run), read_columns(run)
         if not columns:
             raise RunError(f"{run} has no finished iteration yet, so no curve. Wait for one, or leave this run out")

@@ -90,6 +90,13 @@ def test_groups_of_seeds_are_tested_against_the_first(runs):
     assert (turned.difference.value, turned.verdict) == (pytest.approx(-11.0), "lower")
 
 
+def test_a_run_that_is_named_twice_is_one_seed(runs, tmp_path):
+    """As with `procsnake compare runs/first runs/*`, which says what the others are compared with."""
+    (tmp_path / "link").symlink_to(runs[0])
+    again = [runs[0], *runs, tmp_path / "link", f"{runs[3]}/"]
+    assert compare_runs(again, ["episode_return_mean"]).results == compare_runs(runs, ["episode_return_mean"]).results
+
+
 def test_one_seed_says_so(runs):
     heads, rows = rows_of(compare_runs([*runs[:3], runs[3]], ["episode_return_mean"]))
     assert rows[1] == ["episode_return_mean", "snakes #2", "1", "20", "+9", "", "one seed: no test"]
