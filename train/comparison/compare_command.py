@@ -58,7 +58,8 @@ def add_command(command: Commands) -> None:
 
 def add_curve_options(parser: argparse._ArgumentGroup, done: str) -> None:
     """Add the options that say what of several runs is `done`, and along what."""
-    parser.add_argument("--metrics", help="columns of progress.csv, with commas (default: return, length, win rate)")
+    usual = "return, length, win rate; for algorithms without them what those measure"
+    parser.add_argument("--metrics", help=f"columns of progress.csv, with commas (default: {usual})")
     axes = ("minutes", "agent_steps", "env_steps")
     parser.add_argument("--x", choices=axes, default="minutes", help=f"what they are {done} along (default: %(default)s)")
 

@@ -22,11 +22,16 @@ from train.runs.dotted import flat
 from train.runs.folder import RunError, disk_errors
 from train.runs.history import Columns, read_columns, read_config
 
-USUAL = ("episode_return_mean", "episode_len_mean", "win_rate")
+USUAL = ("episode_return_mean", "episode_len_mean", "win_rate", "held_out_accuracy", "best_generation")
 """The columns that are shown by default, as far as the runs have them."""
+SPEED = "agent_steps_per_second"
+"""The column that is shown where there are none of these, as before the first episode has ended. Every run has it."""
 AXES = {"minutes": "minutes of training", "agent_steps": "decisions", "env_steps": "steps of the world"}
 """What curves can be drawn along, columns of progress.csv, and their labels."""
-UNITS = {"episode_return_mean": "return of an episode", "episode_len_mean": "steps per episode"}
+UNITS = {
+    "episode_return_mean": "return of an episode", "episode_len_mean": "steps per episode", SPEED: "decisions per second",
+    "held_out_accuracy": "share of the moves held out", "best_generation": "generation",
+}  # fmt: skip
 _SHARES = "win_rate"
 """Beginning of the columns that are shares."""
 
@@ -56,7 +61,7 @@ def write_curves(
 ) -> list[SeedGroup]:
     """Write the runs' curves of `metrics` as `out`.html and `out`.png, along one of `AXES`. Returns the groups of runs.
 
-    `metrics` are columns of progress.csv; the default is `USUAL`. `interval` is one of `BAND_NOTES`: the band over seeds.
+    `metrics` are columns of progress.csv; the default is `usual`. `interval` is one of `BAND_NOTES`: the band over seeds.
     Raises `RunError` if one is no run or has no iteration yet, and `UnknownNameError` for a metric that none of them has.
     """
     groups, target = groups_of([Path(run) for run in runs]), Path(out)
@@ -78,8 +83,8 @@ def chosen_metrics(groups: Sequence[SeedGroup], metrics: Sequence[str]) -> list[
 
 
 def usual(groups: Sequence[SeedGroup]) -> list[str]:
-    """Return those of `USUAL` that any of the runs has."""
-    return [name for name in USUAL if name in _known(groups)]
+    """Return those of `USUAL` that any of the runs has, or else `SPEED`."""
+    return [name for name in USUAL if name in _known(groups)] or [SPEED]
 
 
 def _known(groups: Sequence[SeedGroup]) -> set[str]:

@@ -8,8 +8,9 @@ import procsnake
 from envs.common.errors import UnknownNameError
 from tests.agents.pages.reading import Page
 from tests.train.runs.test_report import a_run
-from train.runs.curves import groups_of, rows_of, write_curves
-from train.runs.folder import RunError
+from train.config import Experiment
+from train.runs.curves import groups_of, rows_of, usual, write_curves
+from train.runs.folder import RunError, RunFolder
 
 
 @pytest.fixture
@@ -85,6 +86,26 @@ def test_the_usual_metrics_are_those_that_the_runs_have(runs, tmp_path):
     write_curves(runs, tmp_path / "beside")
     captions = Page((tmp_path / "beside.html").read_text()).text
     assert {"episode_return_mean", "episode_len_mean", "win_rate"} <= set(captions.split())
+
+
+@pytest.mark.parametrize(
+    ("experiment", "column", "shown"),
+    [
+        ("battlesnake-evaluation", "best_generation", "best_generation"),
+        ("battlesnake-ppo", "held_out_accuracy", "held_out_accuracy"),
+        ("battlesnake-ppo", "policy_loss", "agent_steps_per_second"),
+    ],
+)
+def test_runs_in_which_no_episode_has_ended_show_what_they_have(tmp_path, capsys, experiment, column, shown):
+    """Cloning and learned evaluations never play episodes, and other runs have none at their beginning."""
+    run = RunFolder.set_up(tmp_path / "run", Experiment.load(experiment), {})
+    for iteration in (1, 2):
+        counters = dict.fromkeys(("iteration", "minutes", "env_steps", "agent_steps"), iteration)
+        run.append({**counters, "agent_steps_per_second": 7.0, "episodes": 0.0, column: 0.5})
+    assert procsnake.main(["plot", str(run.path), "--out", str(tmp_path / "curves")]) == 0
+    assert [*Page((tmp_path / "curves.html").read_text()).charts] == [f"{shown}, by minutes of training"]
+    assert (tmp_path / "curves.png").is_file()
+    assert rows_of(groups_of([run.path]), usual(groups_of([run.path])))[1][0][-1] in ("0.5", "7")
 
 
 def test_what_cant_be_drawn_is_refused(runs, tmp_path, capsys):
