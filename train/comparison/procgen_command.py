@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from envs.common.columns import in_columns
 from envs.common.command_line import (
@@ -122,10 +123,17 @@ def _run(protocol: Protocol, options: argparse.Namespace, cores: int, begin: Beg
     for row in rows:
         print(f"\n{row[0]}")
         print(in_columns(zip(heads[1:], row[1:], strict=True), indent="  "))
-    for one in [*found["aggregates"], *([found["against"]] if "against" in found else [])]:
-        print(f"\n{one['name']}: {one['value']:.3f} ({one['interval'][0]:.3f} to {one['interval'][1]:.3f})", end="")
-    print(f"\n\nwritten: {options.out}/{PAGE}, {RESULT}")
+    print(f"\n{_together(found)}\n\nwritten: {options.out}/{PAGE}, {RESULT}")
     return 0
+
+
+def _together(found: Mapping[str, Any]) -> str:
+    """The figures over all games, each with its interval, as lines of text."""
+    from agents.evaluation.procgen_aggregates import interval_in_words
+
+    told = [*found["aggregates"], *([found["against"]] if "against" in found else [])]
+    rows = [(one["name"], f"{one['value']:.3f}", interval_in_words(one["interval"])) for one in told]
+    return in_columns(rows, ("all games", "value", "95 % interval"))
 
 
 def _tell_plan(protocol: Protocol, jobs: int, cores: int, options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from agents.evaluation.procgen import POLICY, evaluate
+from agents.evaluation.procgen import POLICY, RANDOM, evaluate
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
 from envs.procgen.scores import EASY
@@ -97,6 +97,20 @@ def test_aggregates_of_a_single_seed_have_no_interval(scores):
     (mean,) = (one for one in found if one["name"] == "mean")
     assert mean["value"] == pytest.approx(0.6)
     assert "0.600 " not in aggregates_on_page({"aggregates": json.loads(json.dumps(found))})
+
+
+def test_the_command_tells_figures_of_a_single_seed_without_an_interval(tmp_path, capsys, monkeypatch):
+    """With the numbers of a benchmark that was made, because making one trains."""
+    one = protocol(games=("coinrun",), seeds=1)
+    scores = [
+        {"game": "coinrun", "split": split, "player": player, "mean_return": 5.0, "normalised": 0.6}
+        for split in one.splits
+        for player in (POLICY, RANDOM)
+    ]
+    found = {"protocol": one.to_dict(), "scores": scores, "aggregates": _aggregates(np.array([[0.6]]))}
+    monkeypatch.setattr("train.comparison.procgen_benchmark.benchmark", lambda *_, **__: found)
+    assert main(["benchmark", "procgen", "--seeds", "1", "--games", "coinrun", "--out", str(tmp_path)]) == 0
+    assert re.search(r"mean +0\.600 +-\n", capsys.readouterr().out)
 
 
 def test_a_file_that_is_no_benchmark_is_refused(tmp_path):
