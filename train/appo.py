@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -147,6 +147,9 @@ class APPO(PPO):
         learning = self._learning.submit(update)
         while not learning.done():
             self._serve()
+            if not self.env_runner_group._worker_manager.num_outstanding_async_reqs(PLAY):
+                # As much was played as the lag allows. To look for more all the time would take the processor that learns.
+                wait([learning], _PATIENCE)
         return learning.result()
 
     def _serve(self) -> None:

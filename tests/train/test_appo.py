@@ -50,6 +50,29 @@ def test_a_fragment_that_takes_longer_than_an_iteration_is_learned_from(one_ray,
         algorithm.stop()
 
 
+def test_while_the_learner_is_behind_the_main_process_rests(one_ray, monkeypatch):
+    """Once as much was played as `max_lag` allows, there is nothing to look for. It looked 80,000 times a second."""
+    algorithm = build_algorithm(toy_appo("identity", num_env_runners=1, max_lag=1))
+    update, answers, looks, spent = algorithm._update_learners, algorithm._answers, [], []
+
+    def slowly(**arguments):
+        began, before = time.monotonic(), len(looks)
+        time.sleep(1.0)
+        spent.append((time.monotonic() - began, len(looks) - before))
+        return update(**arguments)
+
+    monkeypatch.setattr(algorithm, "_update_learners", slowly)
+    monkeypatch.setattr(algorithm, "_answers", lambda ask: looks.append(ask) or answers(ask))
+    try:
+        while not spent:
+            algorithm.train()
+        ((seconds, times),) = spent[:1]
+        # Each look takes a hundredth of a second at least, but for those few that find something.
+        assert times <= 2 * 100 * seconds + 20
+    finally:
+        algorithm.stop()
+
+
 def test_a_run_is_saved_resumed_and_exported(one_ray, tmp_path):
     experiment = toy_appo("identity", steps=6 * 1024)
     run = train(experiment, runs_dir=tmp_path, on_iteration=lambda row: row["iteration"] == 3).path
