@@ -29,7 +29,7 @@ from train.tuning.space import NumberRange, Space, algorithm_of, applying, parse
 
 Say = Callable[[str], None]
 
-_ASHA_REDUCTION, _ASHA_PERCENT, _PBT_PERCENT = 3, 11, 20
+_ASHA_REDUCTION, _ASHA_PERCENT, _ASHA_LAST, _PBT_PERCENT = 3, 11, 98, 20
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,9 @@ def _scheduler(settings: Tune, spaces: Mapping[str, Space]) -> Any:
 
     aim: dict[str, Any] = {"time_attr": PERCENT, "metric": settings.metric, "mode": settings.mode}
     if settings.scheduler == "asha":
-        return schedulers.ASHAScheduler(**aim, max_t=100, grace_period=_ASHA_PERCENT, reduction_factor=_ASHA_REDUCTION)
+        # Up to 100 there would be a rung at 99, where trials would end without their policy and their last evaluation.
+        aim |= {"grace_period": _ASHA_PERCENT, "reduction_factor": _ASHA_REDUCTION, "max_t": _ASHA_LAST}
+        return schedulers.ASHAScheduler(**aim, stop_last_trials=False)
     if settings.scheduler == "pbt":
         return schedulers.PopulationBasedTraining(
             **aim,

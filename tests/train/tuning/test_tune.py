@@ -10,11 +10,11 @@ import pytest
 
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.train.experiments import toy
-from train.config import Experiment
+from train.config import Experiment, Tune
 from train.run import train
 from train.runs.folder import RunError, RunFolder
 from train.tuning.space import Choice, NumberRange, parse_space, with_values
-from train.tuning.tune import Trial, best_first, table, tune
+from train.tuning.tune import Trial, _scheduler, best_first, table, tune
 
 
 def draws(space, count=2000):
@@ -208,6 +208,29 @@ def test_each_algorithm_gets_its_own_values(one_ray, tmp_path):
         rows = list(csv.DictReader(file))
     assert all(bool(row[f"{name}.gamma"]) == (row["algorithm"] == name) for row in rows for name in ("ppo", "dqn"))
     assert len(said) == 4
+
+
+def stopped_at(scheduler, name, scores):
+    """The percent of its budget at which the scheduler stops a trial with these scores by percent; None if it never does.
+
+    At 100 % a trial ends by itself.
+    """
+    from ray.tune.experiment import Trial
+
+    trial = Trial("trial", stub=True, trial_id=name)
+    scheduler.on_trial_add(None, trial)
+    results = ({"percent_done": percent, "win_rate": scores(percent)} for percent in range(1, 100))
+    decided = (scheduler.on_trial_result(None, trial, one) for one in results)
+    return next((percent for percent, decision in enumerate(decided, 1) if decision == "STOP"), None)
+
+
+def test_asha_stops_trials_at_11_and_33_percent_and_lets_the_others_end():
+    """A trial that is stopped has no last evaluation, and leaves no policy."""
+    scheduler = _scheduler(Tune(scheduler="asha", metric="win_rate"), {})
+    assert stopped_at(scheduler, "first", lambda percent: 0.5) is None
+    assert stopped_at(scheduler, "bad", lambda percent: 0.1) == 11
+    assert stopped_at(scheduler, "no longer better", lambda percent: 0.6 if percent < 30 else 0.4) == 33
+    assert stopped_at(scheduler, "good, but not the best", lambda percent: 0.6 if percent < 90 else 0.4) is None
 
 
 @pytest.mark.long
