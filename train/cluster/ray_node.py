@@ -70,6 +70,6 @@ def stop(environment: Mapping[str, str]) -> None:
 def _ray(arguments: list[str], environment: Mapping[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "ray.scripts.scripts", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=seconds,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="backslashreplace", check=False, timeout=seconds,
         env={**os.environ, **environment},
     )  # fmt: skip

@@ -95,7 +95,9 @@ def stop_command(machines: Machines, machine: str) -> list[str]:
 def call(command: Sequence[str], stdin: str, machine: str) -> str:
     """Run a command and return its last line of output. Raises `ClusterError` with its output if it fails."""
     try:
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, errors="backslashreplace", timeout=_SECONDS, check=False
+        )
     except FileNotFoundError:
         raise ClusterError("there is no ssh on this machine; install openssh-client") from None
     except subprocess.TimeoutExpired:

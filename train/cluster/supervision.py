@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from train.cluster.control import ControlServer
@@ -38,8 +39,9 @@ class Supervision:
         self._control, self._node, self._say = control, node, say
         self._kills_before = oom_kills()
         self._trainer = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1, env={**os.environ, **environment}
-        )
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="backslashreplace", bufsize=1,
+            env={**os.environ, **environment},
+        )  # fmt: skip
         self._words: collections.deque[str] = collections.deque(maxlen=_LAST_WORDS)
         self._echo = threading.Thread(target=_echo, args=(self._trainer.stdout, self._words), daemon=True)
         self._echo.start()
@@ -97,6 +99,8 @@ class Supervision:
 def _echo(stream: Any, words: collections.deque[str]) -> None:
     with stream:
         for line in stream:
-            sys.stdout.write(line)
-            sys.stdout.flush()
             words.append(line)
+            # If nobody read on, the training would end at its next word. A log whose disk is full is no reason for that.
+            with suppress(OSError):
+                sys.stdout.write(line)
+                sys.stdout.flush()

@@ -58,6 +58,12 @@ def test_a_machine_that_fails_is_named_with_what_it_said():
         call(["sh", "-c", "cat >/dev/null; echo no room here >&2; exit 3"], "token", "cpu-1")
 
 
+def test_what_a_machine_says_in_another_encoding_is_told():
+    """Under a locale of Latin-1, its words are no UTF-8."""
+    with pytest.raises(ClusterError, match=r"cpu-1: acc\\xe8s refus\\xe9\. Try it by hand"):
+        call(["sh", "-c", r"printf 'acc\350s refus\351' >&2; exit 3"], "", "cpu-1")
+
+
 def test_without_ssh_it_says_what_to_install():
     with pytest.raises(ClusterError, match="openssh-client"):
         call(["no-such-program-7"], "", "cpu-1")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +72,22 @@ def test_a_training_that_ends_well_ends_with_nothing_and_one_that_fails_with_its
     assert run("print('done')")[0] == 0
     with pytest.raises(ClusterError, match=r"ended with 3: (?s:.*)out of snakes"):
         run("print('out of snakes', flush=True); raise SystemExit(3)")
+
+
+def test_a_training_outlives_what_is_no_text(capsys):
+    """As a name in Latin-1, printed by a library."""
+    program = "import sys; sys.stdout.buffer.write(b'caf\\xe9\\n'); sys.stdout.flush(); print('trains on', flush=True)"
+    assert run(program)[0] == 0
+    assert capsys.readouterr().out == "caf\\xe9\ntrains on\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_a_training_outlives_a_log_whose_disk_is_full(monkeypatch):
+    with suppress(OSError), open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert run("for step in range(9): print(step, flush=True)")[0] == 0
+        with pytest.raises(ClusterError, match=r"ended with 3: (?s:.*)out of snakes"):
+            run("print('out of snakes', flush=True); raise SystemExit(3)")
 
 
 def test_sigterm_lets_it_save():
