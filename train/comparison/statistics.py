@@ -28,6 +28,8 @@ BAND_NOTES = {
 _RESAMPLES = 2000
 _OVER_EPISODES = ("episode_", "mean_")
 """Beginnings of metrics that are means over the episodes that ended in an iteration."""
+OTHER_MEANS = ("mean_turns_vs_", "mean_length_vs_", "mean_kl_loss")
+"""Beginnings of those among them that aren't: of games that measure the policy, and of updates."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,8 @@ def _known(columns: Columns, metric: str, by: str) -> tuple[np.ndarray, np.ndarr
     """(place along `by`, value, weight) of the rows that have the metric; the weight is how many episodes it is a mean of."""
     nothing = np.full(len(columns[by]), math.nan)
     values, places = columns.get(metric, nothing), columns[by]
-    weights = np.nan_to_num(columns["episodes"]) if metric.startswith(_OVER_EPISODES) else np.ones(len(places))
+    is_of_episodes = metric.startswith(_OVER_EPISODES) and not metric.startswith(OTHER_MEANS)
+    weights = np.nan_to_num(columns["episodes"]) if is_of_episodes else np.ones(len(places))
     rows = np.isfinite(values) & np.isfinite(places) & (weights > 0)
     return places[rows], values[rows], weights[rows]
 

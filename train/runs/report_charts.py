@@ -10,6 +10,7 @@ import numpy as np
 from agents.evaluation import wilson_interval
 from agents.pages import Chart, Line
 from envs.battlesnake.state import CAUSE_NAMES
+from train.comparison.statistics import OTHER_MEANS
 from train.runs.history import Columns
 
 _STEPS, _DECISIONS = "agent_steps", "decisions"
@@ -103,7 +104,7 @@ def learning(history: Columns) -> list[Chart]:
 
 def world(history: Columns) -> list[Chart]:
     """Return charts of the return and of each metric that the world itself counts."""
-    apart = (_CAUSE, "mean_turns_vs_", "mean_length_vs_", "mean_kl_loss")
+    apart = (_CAUSE, *OTHER_MEANS)
     names = {name.removeprefix("mean_"): name for name in history if name.startswith("mean_") and not name.startswith(apart)}
     names = {"return of an episode in training": "episode_return_mean", **names}
     return [_chart(history, title, title, {title: names[title]}) for title in sorted(names)]

@@ -12,7 +12,7 @@ from envs.common.errors import ConfigError, UnknownNameError
 from tests.agents.pages.reading import Page
 from tests.train.runs.test_report import a_run
 from train.comparison.run_comparison import compare_runs, rows_of
-from train.comparison.statistics import difference, holm, p_value, reached_at
+from train.comparison.statistics import difference, holm, mean_line, p_value, reached_at
 from train.runs.folder import RunError
 
 SLOW, FAST, OTHER = (10.0, 11.0, 12.0), (20.0, 22.0, 24.0), (9.0, 12.0, 13.5)
@@ -64,6 +64,14 @@ def test_what_a_run_had_reached_ignores_what_came_later_and_counts_each_episode_
 def test_what_was_measured_now_and_then_counts_by_its_last_value_before():
     run = columns([1, 2, 9, 10, 12], [1] * 5, [0] * 5, win_rate=[0.1, 0.3, math.nan, math.nan, 0.9])
     assert reached_at(run, "win_rate", 10) == 0.3
+
+
+@pytest.mark.parametrize("metric", ["win_rate_vs_flood", "mean_turns_vs_flood", "mean_length_vs_flood", "mean_kl_loss"])
+def test_what_is_no_mean_over_episodes_does_not_depend_on_them(metric):
+    """No episode of training ended in one of the iterations, as in all of a cloned policy, and many did in the other."""
+    run = columns([1, 8.5, 9, 10], [1, 0, 50, 1], [0] * 4, **{metric: [math.nan, 100, 200, math.nan]})
+    assert reached_at(run, metric, 10) == 150
+    assert list(mean_line("", [run], metric, points=2).y) == [100, 200]
 
 
 @pytest.fixture
