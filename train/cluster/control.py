@@ -177,8 +177,9 @@ class ControlServer:
         if not hmac.compare_digest(proof, _proof(self._token, "worker", challenge, theirs, name)):
             link.send("NO")
             raise Refused(f"refused {name}: it doesn't know this run's token")
-        link.send("GO", _proof(self._token, "head", theirs, challenge, name))
+        # Under the lock: whoever breaks off after this answer and calls again is noted behind its first call.
         with self._changed:
+            link.send("GO", _proof(self._token, "head", theirs, challenge, name))
             self._links[name] = link
         self._say(f"{name} called")
         return name

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from tests.waiting import until
-from train.cluster.control import ControlLink, ControlServer, Refused
+from train.cluster.control import ControlLink, ControlServer, Refused, _Lines
 from train.cluster.hosts import ClusterError
 
 TOKEN = "a secret"
@@ -117,11 +117,36 @@ def test_one_that_breaks_before_joining_may_call_again(server, call):
     assert server.lost() == []
 
 
-def test_who_is_missing_is_named_with_how_far_it_came(server, call):
+def test_one_that_calls_again_is_not_lost_with_its_first_call(server, said, call, monkeypatch):
+    """The head's thread gets no processor for a while after its first answer."""
+    again, answered, send = threading.Event(), [], _Lines.send
+
+    def slowly(lines: _Lines, *words: str) -> None:
+        send(lines, *words)
+        if words[0] == "GO":
+            answered.append(words)
+            if len(answered) == 1:
+                again.wait(0.5)
+
+    monkeypatch.setattr(_Lines, "send", slowly)
+    call(server).close()
+    link = call(server)
+    link.joined()
+    server.wait(["algo-2"], 0, 10, never())
+    again.set()
+    until(lambda: said == ["algo-2 called"] * 2, seconds=10)
+    server.end(7)
+    until(lambda: link.ending == 7, seconds=10)
+    assert server.lost() == []
+
+
+def test_who_is_missing_is_named_with_how_far_it_came(server, said, call):
     call(server, "algo-2")
     call(server, "algo-3").joined()
+    until(lambda: "algo-2 called" in said, seconds=10)
+    server.wait(["algo-3"], 0, 10, never())
     with pytest.raises(ClusterError) as raised:
-        server.wait(["algo-2", "algo-3", "algo-10"], 2, 0.3, never())
+        server.wait(["algo-2", "algo-3", "algo-10"], 2, 0, never())
     assert "algo-2 called, but its Ray node has not joined" in str(raised.value)
     assert "algo-10 has not called" in str(raised.value)
     assert "2 of the 2 machines of the job that plays" in str(raised.value)
