@@ -92,15 +92,19 @@ def test_ctrl_c_is_heard_before_the_next_key_even_if_it_does_not_end_the_waiting
         if not heard.wait(PATIENCE_S / 6):
             pressed.append(os.write(leader, b"h"))
 
+    def read_interrupted(keys: Keyboard) -> None:
+        thread.start()
+        keys.read()
+
     leader, follower = pty.openpty()
     with os.fdopen(leader, "wb"), os.fdopen(follower) as screen:
         monkeypatch.setattr(sys, "stdin", screen)
         before = termios.tcgetattr(screen)
         thread = threading.Thread(target=interrupt)
         with Keyboard() as keys:
-            thread.start()
+            # Whenever it comes: an interrupt that is raised outside would end all tests.
             with pytest.raises(KeyboardInterrupt):
-                keys.read()
+                read_interrupted(keys)
             heard.set()
             thread.join()
         assert termios.tcgetattr(screen) == before
