@@ -53,7 +53,7 @@ def test_a_failing_agent_is_answered_for(agent):
 def test_strangers_who_know_a_board_that_fails_do_not_fill_the_log(agent, traces, caplog):
     for deciding in (Decider(agent), Decider(agent)):
         for _ in range(3):
-            assert deciding.decide(turn()).note["fallback"]
+            assert deciding.decide(turn(timeout_ms=10_000)).note["fallback"]
         assert len(caplog.records) == 1
         assert caplog.text.count("Traceback") == traces
         caplog.clear()
@@ -64,14 +64,14 @@ def test_each_reason_to_answer_for_an_agent_is_logged_once_a_minute(caplog):
     late, now = Hangs(), [0.0]
     decider = Decider(Raises())
     decider._seldom = Seldom(clock=lambda: now[0])
-    decider.decide(turn())
+    decider.decide(turn(timeout_ms=10_000))
     decider.agent = late
     for timeout_ms in (150, 200, 250):
         decider.decide(turn(timeout_ms), arrived=time.monotonic() - 100)
     late.release.set()
     assert ["no answer" in record.getMessage() for record in caplog.records] == [False, True]
     now[0], decider.agent = 61.0, Raises()
-    decider.decide(turn())
+    decider.decide(turn(timeout_ms=10_000))
     assert len(caplog.records) == 3
 
 
