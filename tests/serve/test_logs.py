@@ -75,8 +75,10 @@ def test_a_server_logs_which_game_its_agent_failed_in(tmp_path, as_json):
     rule = tmp_path / "bad.py"
     rule.write_text("def bad(me):\n    raise ValueError('a bug of mine')\n")
     request = play(seed=1).requests[0][0]
-    request["game"]["id"] = "game\x1b[31m-1"
-    with Background(str(rule), "--no-games", *(["--log-json"] if as_json else [])) as server:
+    # A busy machine may need longer than the half second of most games to come to the rule, and say that instead.
+    request["game"] |= {"id": "game\x1b[31m-1", "timeout": 10_000}
+    options = ["--no-games", "--max-think-ms", "10000", *(["--log-json"] if as_json else [])]
+    with Background(str(rule), *options) as server:
         body = json.dumps(request).encode()
         assert urllib.request.urlopen(urllib.request.Request(f"{server.url}/move", body)).status == 200
         said = server.log.read_text()
