@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from agents.tournament.match_options import (
     chosen_workers,
     match_settings,
     refuse_strangers_rules,
+    with_given_settings,
 )
 from envs.common.command_line import Redrawn, at_least, make_place_for, print_json
 from envs.common.errors import ConfigError
@@ -100,24 +101,29 @@ def run_sprt(options: argparse.Namespace) -> int:
 def _test(store: Any, options: argparse.Namespace) -> Any:
     """The test that the options describe, or without players the store's."""
     if options.players:
-        return _asked_for(options)
+        return _asked_for(options, _named(options))
     kept = store.load()
     if kept is None:
         raise ConfigError(f"{options.store} holds no test. Name two players")
     refuse_strangers_rules(store, kept, options)
-    return kept
+    return with_given_settings(kept, options, add_sprt, lambda given: _asked_for(given, kept.players))
 
 
-def _asked_for(options: argparse.Namespace) -> Any:
+def _named(options: argparse.Namespace) -> Sequence[Any]:
+    from agents.tournament.settings import Player
+
+    return tuple(map(Player.parse, options.players))
+
+
+def _asked_for(options: argparse.Namespace, players: Sequence[Any]) -> Any:
     from dataclasses import replace
 
     from agents.sprt.openings import read_book
     from agents.sprt.settings import Sprt
     from agents.sprt.statistics import Hypotheses
-    from agents.tournament.settings import Player
 
     test = Sprt(
-        players=tuple(map(Player.parse, options.players)),
+        players=tuple(players),
         hypotheses=Hypotheses(elo0=options.elo0, elo1=options.elo1, alpha=options.alpha, beta=options.beta),
         seats=options.snakes,
         opening_turns=options.opening_turns,
@@ -129,7 +135,7 @@ def _asked_for(options: argparse.Namespace) -> Any:
 def _write_book(options: argparse.Namespace) -> int:
     from agents.sprt.openings import openings, write_book
 
-    test = _asked_for(options)
+    test = _asked_for(options, _named(options))
     blocks = max(1, (options.games or _BOOK_GAMES) // test.seats)
     written = write_book(Path(options.write_book), test, openings(test, blocks))
     print(f"written: {options.write_book}, {written} openings", file=sys.stderr)

@@ -17,6 +17,7 @@ from agents.tournament.match_options import (
     chosen_workers,
     match_settings,
     refuse_strangers_rules,
+    with_given_settings,
 )
 from envs.common.command_line import Redrawn, at_least, columns, make_place_for, print_json, wants_color
 from envs.common.errors import ConfigError
@@ -105,22 +106,28 @@ def _tournament(store: Any, options: argparse.Namespace) -> Any:
     """The tournament that is asked for, or the store's, perhaps with more rounds."""
     from dataclasses import replace
 
-    from agents.tournament.settings import Player, Tournament
+    from agents.tournament.settings import Player
 
+    if options.players:
+        return _asked_for(options, tuple(map(Player.parse, options.players)))
     kept = store.load()
-    if not options.players:
-        if kept is None:
-            raise ConfigError(f"{options.store} holds no tournament. Name two players or more")
-        refuse_strangers_rules(store, kept, options)
-        return kept if options.rounds is None else replace(kept, rounds=options.rounds)
-    players = tuple(map(Player.parse, options.players))
+    if kept is None:
+        raise ConfigError(f"{options.store} holds no tournament. Name two players or more")
+    refuse_strangers_rules(store, kept, options)
+    found = with_given_settings(kept, options, add_tournament, lambda given: _asked_for(given, kept.players))
+    return found if options.rounds is None else replace(found, rounds=options.rounds)
+
+
+def _asked_for(options: argparse.Namespace, players: Sequence[Any]) -> Any:
+    from agents.tournament.settings import Tournament
+
     settings = match_settings(options)
     is_bracket = options.form == "bracket"
     if is_bracket and options.rounds:
         raise ConfigError("a bracket has as many rounds as it takes; leave out --rounds")
     rounds = options.rounds or {"swiss": 5, "ladder": len(players)}.get(options.form, 1)
     return Tournament(
-        players=players,
+        players=tuple(players),
         form=options.form,
         seats=options.seats,
         rounds=rounds,

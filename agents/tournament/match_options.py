@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.effort import add_effort, effort_of
 from envs.common.command_line import add_game_options, add_json, at_least, game_settings, kept_at
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from agents.tournament.settings import Match
     from agents.tournament.store import Store
     from agents.tournament.workers import MakeWorkers
+
+M = TypeVar("M", bound="Match")
 
 
 def add_match_options(parser: argparse.ArgumentParser, *, store: str, jobs: str) -> None:
@@ -46,6 +49,24 @@ def match_settings(options: argparse.Namespace) -> dict[str, Any]:
         "seed": options.seed,
         "max_turns": options.max_turns,
     }
+
+
+def with_given_settings(
+    kept: M,
+    options: argparse.Namespace,
+    add_options: Callable[[argparse.ArgumentParser], None],
+    asked_for: Callable[[argparse.Namespace], M],
+) -> M:
+    """Return the store's match with the settings that `options` give another value than the command's default.
+
+    Where nobody names players, the store's go on. A setting that was given counts all the same: the store refuses what it holds
+    otherwise. `add_options` adds the command's options, and `asked_for` makes a match of them. Raises what that raises.
+    """
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    given, default = asked_for(options), asked_for(parser.parse_args([]))
+    values = {one.name: getattr(given, one.name) for one in fields(kept)}
+    return replace(kept, **{name: value for name, value in values.items() if value != getattr(default, name)})
 
 
 def refuse_strangers_rules(store: Store[Any], kept: Match, options: argparse.Namespace) -> None:

@@ -147,8 +147,8 @@ class Store(Generic[M]):
             other = ", ".join(name for name in now if name not in match.may_grow and now[name] != before[name])
             if other:
                 raise ConfigError(
-                    f"{self.path} holds another {match.kind}: {other} differ. Go on with it by naming no players, or choose"
-                    " another --store"
+                    f"{self.path} holds another {match.kind}: {other} differ. Name neither players nor these to go on with"
+                    " it, or choose another --store"
                 )
         with self._transaction():
             signature = own_files.sign(_signed(match))

@@ -42,6 +42,15 @@ def test_undecided_it_says_so_and_can_be_gone_on_with(capsys):
     assert json.loads(capsys.readouterr().out)["games"] == 8
 
 
+def test_a_setting_of_another_test_is_refused_where_the_stores_players_go_on(capsys):
+    assert main(["sprt", "flood", "twin=flood", *SMALL, "--games", "2"]) == 0
+    for words, told in ((["--elo1", "30"], "hypotheses"), (["--nodes", "50"], "nodes"), (["--snakes", "3"], "seats")):
+        assert main(["sprt", *words, "--jobs", "1"]) == 2
+        assert f"outputs/sprt.db holds another sprt: {told} differ. Name neither players nor these" in capsys.readouterr().err
+    assert main(["sprt", *SMALL, "--games", "4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["games"] == 4
+
+
 def test_a_book_is_written_and_played_to_its_end(folder, capsys):
     assert main(["sprt", "flood", "twin=flood", *SMALL, "--games", "6", "--write-book", "book.jsonl"]) == 0
     assert len((folder / "book.jsonl").read_text().splitlines()) == 4

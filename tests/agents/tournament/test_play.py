@@ -26,6 +26,7 @@ from agents.tournament.standings import standings, table
 from agents.tournament.store import Store, StoreError
 from envs.battlesnake.settings import Settings
 from envs.common.errors import ConfigError
+from procsnake import main
 from tests.agents.pages.reading import Page
 from tests.agents.tournament.made import small
 from tests.serve.snakes import Answer, as_json, good_snake, served
@@ -61,6 +62,21 @@ def test_what_is_finished_is_not_played_again_and_rounds_may_be_added(tmp_path):
     assert same(after, play(longer, tmp_path / "anew.db"))
     with pytest.raises(ConfigError, match="another tournament: seed differ"):
         play(small("random", "greedy", "flood", seed=1), path)
+
+
+def test_a_setting_of_another_tournament_is_refused_where_the_stores_players_go_on(tmp_path, capsys):
+    go_on = ["tournament", "--store", str(tmp_path / "t.db")]
+    assert main([*go_on, "random", "greedy", "--games", "1", "--max-turns", "3"]) == 0
+    for words, told in (
+        (["--games", "4"], "games"),
+        (["--width", "7", "--nodes", "9"], "width, nodes"),
+        (["--think"], "tell_deadline"),
+        (["--map", "royale"], "settings"),
+    ):
+        assert main([*go_on, *words]) == 2
+        assert f"t.db holds another tournament: {told} differ. Name neither players nor these" in capsys.readouterr().err
+    assert main([*go_on, "--games", "1", "--max-turns", "3", "--rounds", "2", "--json"]) == 0
+    assert len(_games(tmp_path / "t.db")) == 2
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
