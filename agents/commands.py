@@ -188,6 +188,8 @@ def _evaluate_solo(options: argparse.Namespace) -> int:
     if options.against or options.levels:
         raise ConfigError("with --solo nobody else plays; leave out --against and --levels")
     _refuse_other_worlds_options(options)
+    what_for = "games against others; with --solo, --boards has the sides of the boards"
+    refuse_game_options(options, what_for, only=("width", "height"))
     boards = _SOLO_BOARDS if options.boards is None else options.boards
     sides = boards.split(",")
     if not all(side.isdecimal() and len(side) < 3 for side in sides):

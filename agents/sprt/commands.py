@@ -18,7 +18,7 @@ from agents.tournament.match_options import (
     refuse_strangers_rules,
     with_given_settings,
 )
-from envs.common.command_line import Redrawn, at_least, make_place_for, print_json
+from envs.common.command_line import Redrawn, at_least, make_place_for, print_json, refuse_given
 from envs.common.errors import ConfigError
 from envs.common.printable import printable
 from envs.common.whole_files import make_folder_of
@@ -73,6 +73,7 @@ def run_sprt(options: argparse.Namespace) -> int:
     if not options.players and not os.path.isfile(options.store):
         raise ConfigError(f"there is no {options.store} to go on with, and nobody to begin with. Name two players")
     if options.write_book:
+        refuse_given(options, ("book",), "a test that is played; leave it out, or leave out --write-book")
         return _write_book(options)
     make_place_for(options.store)
     report = Path(options.report) if options.report else Path(options.store).with_suffix(".html")

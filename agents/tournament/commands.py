@@ -19,7 +19,7 @@ from agents.tournament.match_options import (
     refuse_strangers_rules,
     with_given_settings,
 )
-from envs.common.command_line import Redrawn, at_least, columns, make_place_for, print_json, wants_color
+from envs.common.command_line import Redrawn, at_least, columns, make_place_for, print_json, refuse_given, wants_color
 from envs.common.errors import ConfigError
 from envs.common.printable import printable
 from envs.common.whole_files import make_folder_of
@@ -64,6 +64,10 @@ def run_tournament(options: argparse.Namespace) -> int:
 
     if options.json and options.replay:
         raise ConfigError("--json prints the standings; leave it out to see a game by --replay")
+    if options.replay:
+        refuse_given(options, ("report",), "the standings; leave it out to see a game by --replay")
+    else:
+        refuse_given(options, ("out",), "--replay alone; leave it out, or say which game: --replay 0/3")
     if not options.players and not os.path.isfile(options.store):
         raise ConfigError(f"there is no {options.store} to go on with, and nobody to begin with. Name two players or more")
     make_place_for(options.store)

@@ -287,11 +287,14 @@ def refuse_given(options: argparse.Namespace, names: Iterable[str], what_for: st
             raise ConfigError(f"--{name.replace('_', '-')}{said} is for {what_for}")
 
 
-def refuse_game_options(options: argparse.Namespace, what_for: str) -> None:
-    """Raise `ConfigError` for an option of `add_game_options` with another value than its default, but for the seed."""
-    for official, default, _ in (*_GAME_OPTIONS, *_OFFICIAL_SETTINGS):
-        name = _dashed(official).replace("-", "_")
-        if getattr(options, name) != default:
+def refuse_game_options(options: argparse.Namespace, what_for: str, *, only: Iterable[str] | None = None) -> None:
+    """Raise `ConfigError` for an option of `add_game_options` with another value than its default, but for the seed.
+
+    With `only`, for one of these alone.
+    """
+    defaults = {_dashed(name).replace("-", "_"): default for name, default, _ in (*_GAME_OPTIONS, *_OFFICIAL_SETTINGS)}
+    for name in only or defaults:
+        if getattr(options, name) != defaults[name]:
             refuse_given(options, [name], what_for)
 
 

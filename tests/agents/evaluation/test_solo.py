@@ -83,7 +83,12 @@ def test_boards_that_a_policy_cannot_play_are_left_out_and_said(capsys, tmp_path
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["--against", "flood"], "nobody else plays"), (["--boards", "7x7"], "7,11,19"), (["--boards", ","], "7,11,19")],
+    [
+        (["--against", "flood"], "nobody else plays"),
+        (["--boards", "7x7"], "7,11,19"),
+        (["--boards", ","], "7,11,19"),
+        (["--height", "7", "--games", "1"], "--height is 7, but it is for games against others; with --solo, --boards has"),
+    ],
 )
 def test_what_is_no_challenge_is_refused(capsys, words, message):
     assert procsnake.main(["evaluate", "greedy", "--solo", *words]) == 2

@@ -76,6 +76,7 @@ def test_whom_the_effort_does_not_reach_is_said(capsys):
         (["flood", "greedy", "--nodes", "5", "--time", "5"], "one way"),
         (["flood", "alphabeta?cpu_ms=0"], "cpu_ms is 0"),
         (["flood", "greedy", "--book", "nowhere.jsonl"], "can't be read"),
+        (["flood", "greedy", "--book", "a.jsonl", "--write-book", "b.jsonl"], "--book is a.jsonl, but it is for a test that"),
         (["flood", "greedy", "--write-book", "no/folder/book.jsonl", "--games", "2"], "can't be written"),
     ],
 )

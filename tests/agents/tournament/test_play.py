@@ -79,6 +79,20 @@ def test_a_setting_of_another_tournament_is_refused_where_the_stores_players_go_
     assert len(_games(tmp_path / "t.db")) == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--out", "game.gif"], "--out is game.gif, but it is for --replay alone"),
+        (["--replay", "0/0", "--report", "page.html"], "--report is page.html, but it is for the standings"),
+        (["--replay", "0/0", "--json"], "--json prints the standings"),
+    ],
+)
+def test_a_file_that_would_not_be_written_is_refused(tmp_path, capsys, words, told):
+    assert main(["tournament", "random", "greedy", "--games", "1", "--store", str(tmp_path / "t.db"), *words]) == 2
+    assert told in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "x.db").write_text("no database" * 100)
     with pytest.raises(StoreError, match="--store"):
