@@ -7,12 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from envs.battlesnake.plain import Board
 from envs.battlesnake.recording.files import Recording, RecordingError
-from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES
+from envs.battlesnake.safety import is_certain_death
+from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, head_cell, step_offset
 
 
 def to_test(
@@ -36,6 +34,8 @@ def to_test(
     recording.state(turn)  # the test will begin with it: better to fail here
     chosen = _pick_snake(recording, board, snake)
     moves = sorted(_wanted_moves(recording, board, chosen) if allowed is None else set(allowed))
+    if allowed is None and not moves:
+        raise RecordingError(_why_nothing_is_asked(recording, board, chosen))
     if not moves or not set(moves) <= set(MOVE_NAMES):
         raise RecordingError(f"allowed moves are {moves}; pass one or more of {', '.join(MOVE_NAMES)}")
     request = recording.requests[recording.turns.index(board["turn"])]
@@ -87,6 +87,13 @@ def _dies(recording: Recording, board: Board, snake: Mapping[str, Any]) -> bool:
     return bool(after[snake["id"]]["eliminatedCause"])
 
 
+def _why_nothing_is_asked(recording: Recording, board: Board, snake: Mapping[str, Any]) -> str:
+    turn, name = board["turn"], snake.get("name") or snake["id"]
+    if _dies(recording, board, snake):
+        return f"on turn {turn} every other move of {name} was certain death, too; take an earlier turn, or another snake"
+    return f"no move of {name} is recorded on turn {turn}, whose board may be the last one; take an earlier turn"
+
+
 def _wanted_moves(recording: Recording, board: Board, snake: Mapping[str, Any]) -> set[str]:
     turn = board["turn"]
     played = recording.decisions(turn).get(snake["id"], {}).get("move")
@@ -94,5 +101,7 @@ def _wanted_moves(recording: Recording, board: Board, snake: Mapping[str, Any]) 
         return set() if played is None else {played}
     state = recording.state(turn)
     slot = [s["id"] for s in board["snakes"] if s["eliminatedCause"] in CAUSE_NAMES].index(snake["id"])
-    safe = safe_moves(state, np.zeros(1, np.int64), np.array([slot]))[0]
-    return {name for name, is_safe in zip(MOVE_NAMES, safe) if is_safe and name != played}
+    # Not `safe_moves`, which leaves a choice where there is none.
+    targets = {name: head_cell(state.arrays, 0, slot) + step_offset(state.rules.width, k) for k, name in enumerate(MOVE_NAMES)}
+    fatal = {name for name, cell in targets.items() if is_certain_death(state.arrays, 0, slot, state.rules, cell)}
+    return targets.keys() - fatal - {played}

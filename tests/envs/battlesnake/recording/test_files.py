@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from envs.battlesnake.plain import ruleset_step
+from envs.battlesnake.plain import ruleset_step, setup_board
 from envs.battlesnake.recording import EXTRAS, UNKNOWN_CAUSE, Recorder, Recording, RecordingError, to_test
 from envs.battlesnake.settings import Settings
 from envs.common.errors import ConfigError
@@ -268,6 +269,20 @@ def test_to_test_refuses_what_it_cannot_ask(official):
         to_test(official, 5, snake="zed")
     with pytest.raises(RecordingError, match="allowed moves"):
         to_test(official, 5, allowed=["sideways"])
+
+
+def test_to_test_says_why_a_turn_asks_for_nothing(official, tmp_path):
+    last = official.turns[-1]
+    with pytest.raises(RecordingError, match=rf"no move of \w+ is recorded on turn {last}, .*; take an earlier turn"):
+        to_test(official, last)
+    board = setup_board(snake_ids=["curled", "far"])
+    body = [(0, 0), (0, 1), (1, 1), (1, 0), (2, 0)]
+    board["snakes"][0]["body"] = [{"x": x, "y": y} for x, y in body]
+    steps = [SimpleNamespace(moves=["left", "up"])]
+    boards = [board, ruleset_step(board, steps[0].moves)[1]]
+    curled = Recording.read(_record(tmp_path / "game.jsonl", ({"id": "g"}, boards, steps)))
+    with pytest.raises(RecordingError, match="on turn 0 every other move of CURLED was certain death, too; take an earlier"):
+        to_test(curled, 0)
 
 
 def test_settings_that_no_engine_writes_are_refused():
