@@ -141,9 +141,9 @@ def test_bad_company_harms_only_its_own_games(tmp_path):
     rows = {row.name: row for row in standings(tournament, games)}
     assert all(rows[name].failures > 0 for name in bad)
     assert [rows[name].failures for name in ("flood", "greedy")] == [0, 0]
-    assert rows["hangs"].failure == "no answer within 250 ms"
-    assert "larger than" in rows["floods"].failure
-    assert "500" in rows["fails"].failure
+    # In one game or another the first failure isn't that a busy machine took longer than a quarter of a second.
+    for name, failure in {"hangs": "no answer within 250 ms", "floods": "larger than", "fails": "500"}.items():
+        assert any(failure in seat.failure for game in games for seat in game.seats if tournament.names[seat.player] == name)
     # Who never answers goes up until the wall: nobody good loses to it.
     assert max(rows[name].points for name in bad) < min(rows[name].points for name in ("flood", "greedy"))
     local = small("flood", "greedy", games=1, max_turns=25)

@@ -290,11 +290,13 @@ def test_answers_do_not_wait_for_a_full_packet(monkeypatch):
 
 def test_whoever_leaves_an_answer_unread_is_given_up(monkeypatch):
     monkeypatch.setattr(connections, "WRITE_S", 0.3)
+    is_gone, lose = threading.Event(), connections._Protocol.connection_lost
+    monkeypatch.setattr(connections._Protocol, "connection_lost", lambda *words: (lose(*words), is_gone.set()))
     app = Flask("large")
     app.config["MAX_CONTENT_LENGTH"] = 100
     app.get("/")(lambda: b"x" * (64 << 20))
     with running(app) as url, connected(url, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") as client:
-        time.sleep(1.5)
+        assert is_gone.wait(PATIENCE_S)
         assert len(everything(client)) < 64 << 20
 
 
