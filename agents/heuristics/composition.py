@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -144,8 +145,11 @@ def _run(path: Path) -> ModuleType:
     """Run it from its source: a file that is edited twice within a second must not come from a cache of the first version."""
     module = ModuleType(f"procsnake_rules_{path.stem}")
     module.__file__ = str(path)
+    # What is written in the file, such as a dataclass, looks for its module there.
+    sys.modules[module.__name__] = module
     try:
-        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
+        # From bytes Python reads the encoding itself, and this module's imports from __future__ aren't the file's.
+        exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
         raise RuleError(f"the rules in {path} can't be loaded: {_told(error)}") from error
     return module

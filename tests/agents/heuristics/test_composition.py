@@ -160,6 +160,27 @@ def test_a_file_that_is_edited_is_read_anew(tmp_path):
     assert agents.make(path).act(OPEN, 0).move == DOWN
 
 
+@pytest.mark.parametrize(
+    "head",
+    [b"", b"from __future__ import annotations\n", b"\xef\xbb\xbf", b"# -*- coding: latin-1 -*-\n# \xe4\n"],
+    ids=["plain", "annotations", "byte order mark", "latin-1"],
+)
+def test_a_file_is_run_as_python_runs_it(tmp_path, head):
+    rules = b"""
+from dataclasses import dataclass
+
+@dataclass
+class Wish:
+    weight: float
+
+def up(me):
+    assert isinstance(Wish.__annotations__["weight"], str) == ("annotations" in globals())
+    return [Wish(1.0).weight, 0, 0, 0]
+"""
+    (tmp_path / "wishes.py").write_bytes(head + rules)
+    assert agents.make(str(tmp_path / "wishes.py")).act(OPEN, 0).move == UP
+
+
 def test_a_list_names_the_rules_and_their_order(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("def b(me): return [0] * 4\ndef a(me): return [0] * 4\ndef _c(me): pass\n")
