@@ -24,14 +24,14 @@ from agents.search.features import NUM_FEATURES, geometry, write_features
 from agents.search.learned import MAX_CELLS
 from agents.search.make_unmake import search_rules
 from agents.search.territory import new_territory, survey
-from agents.tournament.settings import derived_seed
+from agents.tournament.settings import Player, derived_seed
 from agents.tuning.parameters import search_of
 from agents.tuning.positions import is_quiet
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.safety import safe_moves
-from envs.battlesnake.state import ALIVE, State
+from envs.battlesnake.state import ALIVE, MAX_SIDE, MIN_SIDE, State
 from envs.common.bounded import DAMAGED_ARRAYS, parse_json, read_text, refuse_unbounded
-from envs.common.errors import ConfigError
+from envs.common.errors import ConfigError, check_range
 from envs.common.whole_files import make_folder_of, write_whole
 
 SETTINGS = "self-play.json"
@@ -47,7 +47,7 @@ PlayBlocks = Callable[["SelfPlay", Sequence[int]], Iterator[tuple[int, bytes]]]
 class SelfPlay:
     """Which games are played. A block of eight games is a function of these settings and of the block's number.
 
-    Raises `ConfigError` for a player that isn't alpha-beta, and for impossible values.
+    Raises `ConfigError` for a player that isn't alpha-beta or that plays by rules, and for impossible values.
     """
 
     player: str = "alphabeta"
@@ -72,6 +72,8 @@ class SelfPlay:
     def __post_init__(self) -> None:
         if search_of(self.player) != "alphabeta":
             raise ConfigError(f"{self.player!r} can't use a learned evaluation; only alphabeta can")
+        if Player("", self.player).runs_code:
+            raise ConfigError(f"{self.player!r} plays by rules, which an evaluation isn't learned with; leave the rules out")
         if (
             self.nodes < 1
             or not 0 <= self.randomness <= 1
@@ -82,6 +84,9 @@ class SelfPlay:
                 f"{self} can't be played: nodes and every are at least 1, opening_turns and inner_positions at least 0, and"
                 " randomness is a share"
             )
+        check_range("seed", self.seed, 0, (1 << 63) - 1)
+        check_range("width", self.width, MIN_SIDE, MAX_SIDE)
+        check_range("height", self.height, MIN_SIDE, MAX_SIDE)
         if self.width * self.height > MAX_CELLS:
             raise ConfigError(f"{self.width}×{self.height} has more cells than {MAX_CELLS}, the most for a learned evaluation")
 
@@ -110,11 +115,16 @@ class Views:
 
 def play_block(settings: SelfPlay, block: int) -> tuple[Views, np.ndarray]:
     """Play the games of a block. Returns their positions, and the turns of each game, int64 (8,)."""
-    player = make(settings.player, nodes=settings.nodes, table_bits=_TABLE_BITS)
-    assert isinstance(player, AlphaBeta)
+    player = _player(settings)
     found = [_play(settings, player, block * GAMES_PER_BLOCK + n) for n in range(GAMES_PER_BLOCK)]
     views = Views(*(np.concatenate([getattr(one, name) for one, _ in found]) for name in _COLUMNS))
     return views, np.array([turns for _, turns in found], np.int64)
+
+
+def _player(settings: SelfPlay) -> AlphaBeta:
+    player = make(settings.player, nodes=settings.nodes, table_bits=_TABLE_BITS)
+    assert isinstance(player, AlphaBeta)
+    return player
 
 
 def _play(settings: SelfPlay, player: AlphaBeta, game: int) -> tuple[Views, int]:
@@ -203,12 +213,15 @@ def play_games(
     `jobs` processes of this machine play, or else whoever plays for `play_blocks`. A block is written as it ends, so that the
     same call goes on after an interruption. `on_block` is called with the number of blocks that lie there, and the number that
     is asked for. Raises `ConfigError` if the folder can't be written or has games of other settings, and whatever
-    `play_blocks` raises.
+    `agents.make` and `play_blocks` raise.
     """
     make_folder_of(folder / SETTINGS)
-    _claim(folder, settings)
     paths = _paths(folder, games)
     missing = [block for block, path in enumerate(paths) if not path.exists()]
+    if missing:
+        # A player that can't be made claims no folder, which others would then be refused.
+        _player(settings)
+    _claim(folder, settings)
 
     def tell(done: int, _: int) -> None:
         if on_block:

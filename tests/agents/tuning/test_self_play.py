@@ -119,6 +119,12 @@ def test_a_file_in_the_folders_place_is_refused(tmp_path):
         self_play.play_games(SMALL, tmp_path / "games.db", 1)
 
 
+def test_a_player_that_can_not_be_made_claims_no_folder(tmp_path):
+    with pytest.raises(ConfigError, match="Did you mean 'near'"):
+        self_play.play_games(replace(SMALL, player="alphabeta?naer=9"), tmp_path, 1)
+    self_play.play_games(replace(SMALL, player="alphabeta?near=9"), tmp_path, 1)
+
+
 def test_a_folder_of_other_games_is_refused(tmp_path):
     collect(SMALL, tmp_path, 1)
     with pytest.raises(ConfigError, match="games of other settings"):
@@ -222,6 +228,11 @@ def test_ctrl_c_ends_with_whole_blocks_and_a_line(tmp_path):
     ("settings", "told"),
     [
         ({"player": "flood"}, "only alphabeta can"),
+        ({"player": "my_rule.py+alphabeta"}, "plays by rules"),
+        ({"seed": -1}, "seed is -1"),
+        ({"width": 2}, "width is 2"),
+        ({"width": -5, "height": -5}, "width is -5"),
+        ({"width": 4, "height": 26}, "height is 26"),
         ({"randomness": 1.1}, "is a share"),
         ({"nodes": 0}, "at least 1"),
         ({"inner_positions": -1}, "inner_positions at least 0"),
