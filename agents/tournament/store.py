@@ -59,6 +59,7 @@ class Store(Generic[M]):
 
     def __init__(self, path: str | os.PathLike[str], holds: type[M]) -> None:
         self.path, self._holds = Path(path), holds
+        self._begun: tuple[M, str] | None = None
         try:
             self._database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
             try:
@@ -136,32 +137,45 @@ class Store(Generic[M]):
             return dict(parse_json(config))
 
     def begin(self, match: M) -> None:
-        """Write this match into the file, or continue the one that is there.
+        """Write this match into the file, or continue the one that is there. One without games gives way to another.
 
         Only the fields that `may_grow`, as a tournament's rounds, may differ; others raise `ConfigError`. Raises `StoreError`
         if the file can't be written.
         """
-        kept = self.load()
-        if kept is not None:
-            before, now = kept.to_dict(), match.to_dict()
-            other = ", ".join(name for name in now if name not in match.may_grow and now[name] != before[name])
-            if other:
+        signature = own_files.sign(_signed(match))
+        config = json.dumps({**match.to_dict(), _KIND: match.kind, _SIGNATURE: signature})
+        with self._transaction():
+            kept = self.load()
+            has_games = self._database.execute("SELECT 1 FROM game").fetchone() is not None
+            if kept is not None and has_games and (other := _differences(kept, match)):
                 raise ConfigError(
                     f"{self.path} holds another {match.kind}: {other} differ. Name neither players nor these to go on with"
                     " it, or choose another --store"
                 )
-        with self._transaction():
-            signature = own_files.sign(_signed(match))
-            config = json.dumps({**match.to_dict(), _KIND: match.kind, _SIGNATURE: signature})
             self._database.execute(
                 "INSERT OR REPLACE INTO tournament (id, version, config) VALUES (1, ?, ?)", (_VERSION, config)
+            )
+        self._begun = match, config
+
+    def _refuse_if_replaced(self) -> None:
+        """Raise `StoreError` if another process has begun another match in the place of ours, which had no games yet."""
+        if self._begun is None:
+            return
+        match, config = self._begun
+        if self._database.execute("SELECT 1 FROM tournament WHERE config = ?", (config,)).fetchone():
+            return
+        kept = self.load()
+        if kept is not None and (other := _differences(kept, match)):
+            raise StoreError(
+                f"{self.path} holds another {match.kind} by now: {other} differ. Another procsnake has begun it there before a"
+                " game of this one had ended; choose another --store"
             )
 
     def add(self, game: Game) -> None:
         """Write a finished game, all of it or nothing.
 
-        Raises `StoreError` if the file holds it already, because another process plays the same match into it, and if the file
-        can't be written.
+        Raises `StoreError` if the file holds it already, because another process plays the same match into it, if another one
+        has begun another match there, and if the file can't be written.
         """
         key = (game.round, game.number)
         seats = [
@@ -185,6 +199,7 @@ class Store(Generic[M]):
         row = (*key, game.seed, game.turns, zlib.compress(game.moves.tobytes()))
         try:
             with self._transaction():
+                self._refuse_if_replaced()
                 self._database.execute(f"INSERT INTO game ({_GAME_COLUMNS}) VALUES (?, ?, ?, ?, ?)", row)
                 self._database.executemany(
                     f"INSERT INTO seat (round, number, slot, {_SEAT_COLUMNS}) VALUES ({', '.join('?' * 14)})", seats
@@ -240,6 +255,12 @@ class Store(Generic[M]):
                     " another --store"
                 ) from error
             raise
+
+
+def _differences(kept: Match, match: Match) -> str:
+    """The fields that two matches may not differ in and do, with commas."""
+    before, now = kept.to_dict(), match.to_dict()
+    return ", ".join(name for name in now if name not in match.may_grow and now[name] != before[name])
 
 
 def _signed(match: Match) -> bytes:

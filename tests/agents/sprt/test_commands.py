@@ -51,6 +51,13 @@ def test_a_setting_of_another_test_is_refused_where_the_stores_players_go_on(cap
     assert json.loads(capsys.readouterr().out)["games"] == 4
 
 
+def test_a_name_that_was_misspelt_is_no_test_that_the_mended_command_would_not_be(capsys):
+    assert main(["sprt", "flood", "gredy", *SMALL, "--games", "2"]) == 2
+    assert "Did you mean 'greedy'" in capsys.readouterr().err
+    assert main(["sprt", "flood", "greedy", *SMALL, "--games", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["games"] == 2
+
+
 def test_a_book_is_written_and_played_to_its_end(folder, capsys):
     assert main(["sprt", "flood", "twin=flood", *SMALL, "--games", "6", "--write-book", "book.jsonl"]) == 0
     assert len((folder / "book.jsonl").read_text().splitlines()) == 4

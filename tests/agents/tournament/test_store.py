@@ -15,8 +15,9 @@ from agents.tournament import store as stores
 from agents.tournament.play import play_tournament
 from agents.tournament.settings import Tournament
 from agents.tournament.store import Store, StoreError
+from envs.common.errors import ConfigError
 from envs.common.migrations import NewerDatabaseError
-from tests.agents.tournament.made import game
+from tests.agents.tournament.made import game, small, won
 
 OLD = Path(__file__).parents[2] / "data" / "tournament-9be3ed9.db.gz"
 
@@ -69,6 +70,31 @@ def test_a_game_that_another_process_has_played_meanwhile_is_refused_in_a_line(o
         with pytest.raises(StoreError, match=r"holds game 0 of round 0 already: another procsnake .* --store"):
             store.add(game)
         assert len(store.games()) == 2
+
+
+def test_only_a_match_without_games_gives_way_to_another(tmp_path):
+    misspelt, meant, third = (small("flood", other) for other in ("gredy", "greedy", "random"))
+    with Store(tmp_path / "t.db", Tournament) as store, Store(tmp_path / "t.db", Tournament) as other:
+        store.begin(misspelt)
+        other.begin(meant)
+        # Whoever plays the first one still must not put its games among those of the second.
+        with pytest.raises(StoreError, match=r"holds another tournament by now: players differ"):
+            store.add(won(0, 1))
+        assert other.games() == []
+        other.begin(replace(meant, rounds=3))
+        other.add(won(0, 1))
+        with pytest.raises(ConfigError, match=r"holds another tournament: players differ"):
+            store.begin(third)
+        assert (store.load(), len(store.games())) == (replace(meant, rounds=3), 1)
+
+
+def test_more_rounds_that_another_process_asks_for_are_no_other_match(tmp_path):
+    meant = small("flood", "greedy")
+    with Store(tmp_path / "t.db", Tournament) as store, Store(tmp_path / "t.db", Tournament) as other:
+        store.begin(meant)
+        other.begin(replace(meant, rounds=3))
+        store.add(won(0, 1))
+        assert len(other.games()) == 1
 
 
 def test_a_full_disk_is_told_and_the_games_before_are_kept(old):
