@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from importlib import import_module
 from typing import Any, cast
 from urllib.parse import parse_qsl
@@ -14,6 +16,7 @@ from agents import champions
 from agents.agent import Agent
 from agents.hub.address import SCHEME
 from agents.options_file import read_options
+from envs.common.bounded import read_bytes
 from envs.common.errors import ConfigError, UnknownNameError
 
 _FACTORIES: dict[str, str | Callable[..., Agent]] = {
@@ -30,6 +33,7 @@ SEARCHES = ("alphabeta", "mcts")
 """The agents that look ahead; each can do so with a policy."""
 EVALUATION = "learned-evaluation.json"
 """The file that a run leaves which learned an evaluation. As a player such a run is `alphabeta` with that evaluation."""
+_MAX_RULES_BYTES = 1 << 24
 
 
 def register(name: str, factory: str | Callable[..., Agent]) -> None:
@@ -165,6 +169,36 @@ def options_of(name: str) -> frozenset[str]:
     if has_evaluation(name):
         return options_of("alphabeta")
     return frozenset(inspect.signature(_factory(name)).parameters) if name in _FACTORIES else frozenset()
+
+
+def content_of(player: str) -> str:
+    """Return a digest of what a player's name stands for now: its options, its rules, its policy and its learned evaluation.
+
+    What only tells of them plays no part, such as the verdict in a file of options. Raises `ProcsnakeError`, `OSError` and
+    `ValueError` for what can't be read.
+    """
+    name, options = options_given(player)
+    *stems, base = name.split(".py+")
+    rules = [*(f"{stem}.py" for stem in stems), *([base] if base.endswith(".py") else [])]
+    parts: list[Any] = [options, [hashlib.sha256(read_bytes(rule, _MAX_RULES_BYTES)).hexdigest() for rule in rules]]
+    if evaluation := options.get("evaluation") or (os.path.join(base, EVALUATION) if has_evaluation(base) else None):
+        from agents.search.learned import chosen_evaluation
+
+        learned = chosen_evaluation(evaluation)
+        parts.append(learned and [asdict(phase) for phase in learned.phases])
+    if policy := _policy_in(base, options):
+        from agents import bundle
+
+        parts.append(bundle.load(policy).card.files[bundle.ONNX])
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _policy_in(base: str, options: dict[str, Any]) -> str | None:
+    """Where the policy of a player without rules lies; None if it plays without one."""
+    path, plus, search = base.rpartition("+")
+    if plus and search in SEARCHES:
+        return path
+    return options.get("policy") if base in _FACTORIES or base.endswith(".py") or has_evaluation(base) else base
 
 
 def _factory(name: str) -> Callable[..., Agent]:

@@ -102,7 +102,10 @@ def run_sprt(options: argparse.Namespace) -> int:
 def _test(store: Any, options: argparse.Namespace) -> Any:
     """The test that the options describe, or without players the store's."""
     if options.players:
-        return _asked_for(options, _named(options))
+        asked = _asked_for(options, _named(options))
+        # Whoever names a player means what it is now, also where no games are left to play.
+        store.refuse_changed(asked)
+        return asked
     kept = store.load()
     if kept is None:
         raise ConfigError(f"{options.store} holds no test. Name two players")

@@ -165,7 +165,8 @@ def play_sprt(
     `concurrency` is the number of games at the same time, and `per_server` the number of those with snakes behind one host and
     port. `workers` says where games are played (`agents.tournament.workers`), which changes only the time that the test takes.
     A snake behind a URL that fails repeats its last move, as in tournaments. If no games are left to play, the players needn't
-    exist any more. Raises what `agents.make` raises, and `SnakeUnreachableError`.
+    exist any more. Raises what `agents.make` raises, `SnakeUnreachableError`, and `ConfigError` for a player that has changed
+    since the games in the store were played.
     """
     store.begin(test)
     in_book = len(test.book) if test.book else math.inf
@@ -174,6 +175,7 @@ def play_sprt(
     )
     if progress.verdict is not None or next(_unfinished(progress), None) is None:
         return progress
+    store.refuse_changed(test)
     check_urls(test)
 
     def keep(game: Game) -> bool:

@@ -113,7 +113,10 @@ def _tournament(store: Any, options: argparse.Namespace) -> Any:
     from agents.tournament.settings import Player
 
     if options.players:
-        return _asked_for(options, tuple(map(Player.parse, options.players)))
+        asked = _asked_for(options, tuple(map(Player.parse, options.players)))
+        # Whoever names a player means what it is now, also where no games are left to play.
+        store.refuse_changed(asked)
+        return asked
     kept = store.load()
     if kept is None:
         raise ConfigError(f"{options.store} holds no tournament. Name two players or more")

@@ -34,7 +34,8 @@ def play_tournament(
     `concurrency` is the number of games at the same time, `per_server` the number of those with snakes behind one host and
     port. `workers` says where games are played (`agents.tournament.workers`). A snake behind a URL that hangs, closes or
     answers nonsense loses only its own game by it. One that doesn't answer at the very beginning raises
-    `SnakeUnreachableError`. A local agent that raises ends the tournament; finished games are kept.
+    `SnakeUnreachableError`. A local agent that raises ends the tournament; finished games are kept. A player that has changed
+    since the games in the store were played raises `ConfigError`.
     """
     store.begin(tournament)
     games = store.games()
@@ -47,6 +48,7 @@ def play_tournament(
 
     rounds = _pending(tournament, games)
     if first := next(rounds, None):
+        store.refuse_changed(tournament)
         check_urls(tournament)
         with workers(tournament, concurrency) as places:
             for pending in chain([first], rounds):

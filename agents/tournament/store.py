@@ -10,13 +10,14 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Generic
 
 import numpy as np
 
+from agents.registry import content_of
 from agents.tournament.settings import MAX_SEATS, Game, M, Match, Seat, Tournament
 from envs.common import own_files
 from envs.common.bounded import inflate, parse_json
@@ -40,7 +41,7 @@ STATEMENTS = (
 """The statements that lead from an empty file to today's schema (`envs.common.migrations`)."""
 _TABLE = "tournament"
 _TABLES = {_TABLE, "game", "seat"}
-_VERSION, _SIGNATURE, _KIND = 1, "signature", "kind"
+_VERSION, _SIGNATURE, _KIND, _CONTENTS = 1, "signature", "kind", "contents"
 _MAX_CONFIG, _MAX_MOVES = 1 << 20, 1 << 24
 _GAME_COLUMNS = "round, number, seed, turns, moves"
 _SEAT_COLUMNS = "player, place, cause, died, length, latency_ms, slowest_ms, failures, failure, cpu_ms, excused"
@@ -139,23 +140,46 @@ class Store(Generic[M]):
     def begin(self, match: M) -> None:
         """Write this match into the file, or continue the one that is there. One without games gives way to another.
 
-        Only the fields that `may_grow`, as a tournament's rounds, may differ; others raise `ConfigError`. Raises `StoreError`
-        if the file can't be written.
+        With it, the file keeps what the players are, and once there are games what they were then (`refuse_changed`). Only the
+        fields that `may_grow`, as a tournament's rounds, may differ; others raise `ConfigError`. Raises `StoreError` if the
+        file can't be written.
         """
-        signature = own_files.sign(_signed(match))
-        config = json.dumps({**match.to_dict(), _KIND: match.kind, _SIGNATURE: signature})
+        signature, contents = own_files.sign(_signed(match)), _contents(match)
         with self._transaction():
-            kept = self.load()
-            has_games = self._database.execute("SELECT 1 FROM game").fetchone() is not None
-            if kept is not None and has_games and (other := _differences(kept, match)):
+            kept, before = self.load(), self._contents_before()
+            if kept is not None and self._has_games() and (other := _differences(kept, match)):
                 raise ConfigError(
                     f"{self.path} holds another {match.kind}: {other} differ. Name neither players nor these to go on with"
                     " it, or choose another --store"
                 )
+            own = {_KIND: match.kind, _SIGNATURE: signature, _CONTENTS: {**contents, **before}}
+            config = json.dumps({**match.to_dict(), **own})
             self._database.execute(
                 "INSERT OR REPLACE INTO tournament (id, version, config) VALUES (1, ?, ?)", (_VERSION, config)
             )
         self._begun = match, config
+
+    def refuse_changed(self, match: M) -> None:
+        """Raise `ConfigError` if a player isn't any more what it was as the games in the file were played.
+
+        Under the same name, its rules, policy, evaluation or file of options can become others. A player that can't be read,
+        as one that is gone, is passed over.
+        """
+        before = self._contents_before()
+        changed = [spec for spec, content in _contents(match).items() if before.get(spec, content) != content]
+        if changed:
+            raise ConfigError(
+                f"{self.path} has games of {changed[0]} as it was before; its rules, policy, evaluation or file of options have"
+                " changed since. Choose another --store, or bring back what was there"
+            )
+
+    def _contents_before(self) -> dict[str, Any]:
+        """What the players were as the games were played, by their specs; nothing where no games are, or older versions'."""
+        before = (self._config() or {}).get(_CONTENTS)
+        return before if isinstance(before, dict) and self._has_games() else {}
+
+    def _has_games(self) -> bool:
+        return self._database.execute("SELECT 1 FROM game").fetchone() is not None
 
     def _refuse_if_replaced(self) -> None:
         """Raise `StoreError` if another process has begun another match in the place of ours, which had no games yet."""
@@ -261,6 +285,16 @@ def _differences(kept: Match, match: Match) -> str:
     """The fields that two matches may not differ in and do, with commas."""
     before, now = kept.to_dict(), match.to_dict()
     return ", ".join(name for name in now if name not in match.may_grow and now[name] != before[name])
+
+
+def _contents(match: Match) -> dict[str, str]:
+    """What the players are now, by their specs, as far as it can be told."""
+    found = {}
+    for player in match.players:
+        with suppress(ProcsnakeError, OSError, ValueError):
+            if not player.is_remote:
+                found[player.spec] = content_of(player.spec)
+    return found
 
 
 def _signed(match: Match) -> bytes:

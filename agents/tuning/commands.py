@@ -257,6 +257,7 @@ def _accept(options: argparse.Namespace) -> int:
         # A test that commit e685437 or one before it began has the tuning's own seed, and goes on with that.
         if kept is None or kept.seed != options.seed:
             test = replace(test, seed=seed_of_gate(options.seed))
+        store.refuse_changed(test)
         tell_own_efforts(test.effort, test.names_and_specs)
         progress = play_sprt(test, store, concurrency=jobs, workers=places, max_games=options.games, on_game=live)
     page = write_page(progress, Path(store_path).with_suffix(".html"))

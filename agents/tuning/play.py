@@ -107,8 +107,12 @@ def play_tuning(
     concurrency: int = 1,
     on_game: Callable[[TuningProgress], None] | None = None,
 ) -> TuningProgress:
-    """Play the games that the store lacks, `concurrency` of them at the same time. Raises what `agents.make` raises."""
+    """Play the games that the store lacks, `concurrency` of them at the same time.
+
+    Raises what `agents.make` raises, and `ConfigError` for a player that has changed since the games in the store were played.
+    """
     store.begin(tuning)
+    store.refuse_changed(tuning)
     progress = TuningProgress(tuning, store.games())
     while not progress.is_over:
         _play_batch(progress, store, concurrency, on_game)

@@ -11,11 +11,12 @@ from agents.evaluation.episodes import bundle_of_a_world
 from agents.heuristics import FloodFill
 from agents.options_file import OptionsFile, OptionsFileError
 from agents.policy import Policy
-from agents.registry import _FACTORIES, EVALUATION, options_of
+from agents.registry import _FACTORIES, EVALUATION, content_of, options_of
 from agents.search.evaluation import Weights
 from agents.search.features import NUM_FEATURES
 from agents.search.learned import LearnedEvaluation, Phase
 from envs.common.errors import ConfigError, UnknownNameError
+from tests.agents.bundles import make_bundle
 
 
 @pytest.mark.parametrize("name", ["flood", "greedy", "random"])
@@ -160,6 +161,38 @@ def test_a_file_may_bring_options_and_those_beside_it_win(tmp_path, bundle_path)
     assert agents.make("alphabeta", options=path, near=4).near == 4
     assert agents.make(f"alphabeta?options={path}&weights.cell=5").weights == Weights(cell=5)
     assert agents.make(f"{bundle_path}+alphabeta?options={path}").near == 9
+
+
+def test_what_a_name_stands_for_changes_with_its_files_and_not_with_what_tells_of_them(tmp_path, bundle_path):
+    rules, path, run = tmp_path / "rules.py", options_file(tmp_path / "tuned.yaml"), tmp_path / "run"
+    learned = LearnedEvaluation(width=7, height=7, phases=(Phase.of(None, [0.0] * NUM_FEATURES),))
+    run.mkdir()
+
+    def contents():
+        searches = (f"alphabeta?options={path}", f"{run}?near=5", f"alphabeta?evaluation={run / EVALUATION}", "alphabeta")
+        below = ("flood", run, bundle_path, f"{bundle_path}+mcts")
+        return [content_of(one) for one in (*searches, str(rules), *(f"{rules}+{one}" for one in below), f"{bundle_path}+mcts")]
+
+    rules.write_text("def nothing(me):\n    return [True] * 4\n")
+    learned.write(run / EVALUATION)
+    before = contents()
+    replace(OptionsFile.read(path), accepted=True).write(path)
+    replace(learned, training={"accepted": True}).write(run / EVALUATION)
+    assert contents() == before
+    rules.write_text("def nothing(me):\n    return [False] * 4\n")
+    options_file(path, options={"near": 8})
+    replace(learned, phases=(Phase.of(None, [1.0] * NUM_FEATURES),)).write(run / EVALUATION)
+    is_other = [now != then for now, then in zip(contents(), before, strict=True)]
+    assert is_other == [True] * 3 + [False] + [True] * 5 + [False]
+
+
+def test_another_policy_at_the_same_path_is_another_player(tmp_path):
+    def contents(of):
+        make_bundle(tmp_path / "run" / "bundle", network=of)
+        return [content_of(f"{tmp_path}/{name}") for name in ("run", "run+mcts", "run/bundle?sample=true")]
+
+    first, second = contents("snake-cnn"), contents("mlp")
+    assert not set(first) & set(second)
 
 
 def test_a_file_of_options_says_at_its_top_whether_a_test_has_accepted_it(tmp_path):

@@ -58,6 +58,24 @@ def test_a_name_that_was_misspelt_is_no_test_that_the_mended_command_would_not_b
     assert json.loads(capsys.readouterr().out)["games"] == 2
 
 
+def test_games_of_rules_as_they_were_are_no_verdict_on_those_of_now(folder, capsys):
+    rules, told = folder / "my_rule.py", "outputs/sprt.db has games of my_rule.py+flood as it was before"
+    test = ["sprt", "my_rule.py+flood", "flood", *SMALL]
+    rules.write_text("def nothing(me):\n    return [True] * 4\n")
+    assert main([*test, "--games", "4"]) == 0
+    rules.write_text("def upwards(me):\n    return [20, 0, 0, 0]\n")
+    for words in ([*test, "--games", "4"], [*test, "--games", "6"], ["sprt", "--games", "6", "--jobs", "1"]):
+        capsys.readouterr()
+        assert main(words) == 2
+        assert told in capsys.readouterr().err
+    # Whoever only looks at the games needs no players.
+    assert main(["sprt", "--games", "4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["games"] == 4
+    rules.write_text("def nothing(me):\n    return [True] * 4\n")
+    assert main([*test, "--games", "6", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["games"] == 6
+
+
 def test_a_book_is_written_and_played_to_its_end(folder, capsys):
     assert main(["sprt", "flood", "twin=flood", *SMALL, "--games", "6", "--write-book", "book.jsonl"]) == 0
     assert len((folder / "book.jsonl").read_text().splitlines()) == 4

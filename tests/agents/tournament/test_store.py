@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agents.options_file import OptionsFile
 from agents.tournament import store as stores
 from agents.tournament.play import play_tournament
 from agents.tournament.settings import Tournament
@@ -95,6 +96,24 @@ def test_more_rounds_that_another_process_asks_for_are_no_other_match(tmp_path):
         other.begin(replace(meant, rounds=3))
         store.add(won(0, 1))
         assert len(other.games()) == 1
+
+
+def test_a_player_that_has_changed_since_plays_no_further_games(tmp_path):
+    options = tmp_path / "tuned.yaml"
+    write_options(options, near=3)
+    asked = small(f"alphabeta?nodes=20&options={options}", "greedy", max_turns=5)
+    with Store(tmp_path / "t.db", Tournament) as store:
+        play_tournament(asked, store)
+        write_options(options, near=4)
+        assert len(play_tournament(asked, store)) == 2, "none was left to play"
+        with pytest.raises(ConfigError, match=r"t\.db has games of alphabeta\?.* as it was before"):
+            play_tournament(replace(asked, rounds=2), store)
+        write_options(options, near=3)
+        assert len(play_tournament(replace(asked, rounds=2), store)) == 4
+
+
+def write_options(path, **options):
+    OptionsFile(agent="alphabeta", options=options, against="alphabeta").write(path)
 
 
 def test_a_full_disk_is_told_and_the_games_before_are_kept(old):
