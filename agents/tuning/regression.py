@@ -55,7 +55,7 @@ def regress(
     is no parameter's, `StoreError`, and `ConfigError` for a parameter in which the evaluation isn't linear and for games that
     decide nothing.
     """
-    known = parameters_of(player)
+    known, asked = parameters_of(player), list(dict.fromkeys(asked))
     linear = {f"{WEIGHTS}.{name}": known[f"{WEIGHTS}.{name}"] for name in LINEAR}
     chosen = tuple(linear.values()) if {ALL, WEIGHTS} & set(asked) else tuple(_linear(name, known, linear) for name in asked)
     places = [LINEAR.index(one.name.removeprefix(f"{WEIGHTS}.")) for one in chosen]

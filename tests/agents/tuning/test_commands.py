@@ -209,6 +209,9 @@ def test_weights_are_fitted_to_recorded_games(folder, capsys):
     tuned = OptionsFile.read(folder / "fitted.yaml")
     assert set(tuned.options["weights"]) == {"cell", "cramped"}
     assert tuned.options["weights"]["cell"] == found["parameters"]["weights.cell"]["value"]
+    words[3] += ",weights.cell"
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == found, "a weight that is named twice is one weight"
 
 
 def test_help_lists_the_parameters_with_their_ranges(capsys):
