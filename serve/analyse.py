@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 from envs.common.command_line import Progress, add_json, at_least, kept_at, make_place_for, print_json
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
 from envs.common.printable import printable
+from envs.common.whole_files import make_folder_of
 from serve.archive.option import add_database, without_password
 from serve.recorded_games import find_game, last_games
 
@@ -217,6 +218,7 @@ def _fit(options: argparse.Namespace) -> int:
         raise ConfigError("--fit needs stores of procsnake tournament: of duels on 11×11, and of games of four")
     out = Path(options.out or _fitted())
     make_place_for(str(out))
+    make_folder_of(out)
     with processes(_jobs(options)) as pool, _Progress("game") as tell:
         curves, measured = fit(list(map(Path, options.games)), nodes=options.nodes or _FIT_NODES, pool=pool, tell=tell)
     curves.write(out)

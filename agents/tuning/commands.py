@@ -41,6 +41,7 @@ from envs.common.command_line import (
 )
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
+from envs.common.whole_files import make_folder_of
 
 _HELP = """\
 SPSA (--pairs) moves all parameters at once, up or down by coins, plays the two sides against each other, and steps towards the
@@ -120,7 +121,7 @@ def run_tune_search(options: argparse.Namespace) -> int:
 
 def _play(options: argparse.Namespace) -> int:
     """Tune by games, with SPSA."""
-    tuning = _tuning(options)
+    tuning, out = _tuning(options), _place_for_options(options)
     path = options.store or kept_at(f"tune-{search_of(options.player)}.db")
     make_place_for(path)
     with Store(path, Tuning) as store:
@@ -129,7 +130,7 @@ def _play(options: argparse.Namespace) -> int:
         with Live(line) as live:
             progress = play_tuning(tuning, store, concurrency=options.jobs or usable_cores(), on_game=live)
     found = {**progress.to_dict(), **{name: getattr(options, name) for name in _GAME}}
-    out = _write(options, progress.values, found)
+    _write(options, out, progress.values, found)
     if options.json:
         print_json({**found, "options": str(out)})
         return 0
@@ -166,11 +167,12 @@ def _conditions(options: argparse.Namespace) -> dict[str, Any]:
 
 def _regress(options: argparse.Namespace) -> int:
     """Tune by recorded games, with Texel's method."""
+    out = _place_for_options(options)
     stores = [Path(path) for path in options.recorded]
     most = options.games or sys.maxsize
     found = regress(options.player, options.parameters.split(","), stores, every=options.every, most=most)
     told, fit = found.to_dict(), found.fit
-    out = _write(options, found.values, told)
+    _write(options, out, found.values, told)
     if options.json:
         print_json({**told, "options": str(out)})
         return 0
@@ -181,16 +183,27 @@ def _regress(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write(options: argparse.Namespace, values: dict[str, Any], tuning: dict[str, Any]) -> Path:
-    """Write the file of options: the player's own, with the tuned values instead of its old ones. Returns its path."""
-    search = search_of(options.player) or ""
-    out = options.out or kept_at(f"tuned-{search}.yaml")
-    make_place_for(out)
+def _place_for_options(options: argparse.Namespace) -> Path:
+    """Where the file of options goes, tried before the games.
+
+    Raises `ConfigError` for a place where none can be, and for the file from which the player has its own: a test of the new
+    options against the player would be one against themselves.
+    """
+    out = Path(options.out or kept_at(f"tuned-{search_of(options.player)}.yaml"))
+    make_place_for(str(out))
+    make_folder_of(out)
+    own = split_options(options.player)[1].get("options")
+    if own is not None and Path(str(own)).resolve() == out.resolve():
+        raise ConfigError(f"{options.player} begins with the options in {out}, which must stay there; name another --out")
+    return out
+
+
+def _write(options: argparse.Namespace, out: Path, values: dict[str, Any], tuning: dict[str, Any]) -> None:
+    """Write the file of options: the player's own, with the tuned values instead of its old ones."""
     _, given = options_given(options.player)
     tuned = nested({**flat(given), **values})
-    found = OptionsFile(agent=search, options=tuned, against=options.player, tuning=tuning)
-    _with_verdict_of(Path(out), found).write(Path(out))
-    return Path(out)
+    found = OptionsFile(agent=search_of(options.player) or "", options=tuned, against=options.player, tuning=tuning)
+    _with_verdict_of(out, found).write(out)
 
 
 def _with_verdict_of(path: Path, found: OptionsFile) -> OptionsFile:

@@ -17,6 +17,7 @@ from envs.battlesnake.settings import Settings
 from envs.common.command_line import game_settings, kept_at, make_place_for, print_json, shell_command
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
+from envs.common.whole_files import make_folder_of
 
 _GAMES, _NODES, _BETWEEN_LINES_S = 2400, 300, 10.0
 
@@ -45,6 +46,7 @@ def run_learn(options: argparse.Namespace) -> int:
     make_place_for(str(out))
     if not out.parent.is_dir():
         raise ConfigError(f"there is no folder {out.parent} for {out.name}; make it, or choose another place")
+    make_folder_of(out)
     print(f"the positions are kept in {folder}", file=sys.stderr)
     views = collect(settings, folder, options.games or _GAMES, jobs=options.jobs or usable_cores(), on_block=_Told())
     found = learn(views, settings, Fitting())

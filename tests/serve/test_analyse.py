@@ -184,6 +184,7 @@ def test_the_last_games_of_a_folder_leave_out_what_is_no_game_and_say_so(capsys,
         (["nowhere.jsonl", "--browser"], "there is no file nowhere.jsonl"),
         (["--fit"], "--fit needs stores of procsnake tournament"),
         (["--fit", "nowhere.db"], "there is no nowhere.db"),
+        (["--fit", "nowhere.db", "--out", "."], "it is a folder"),
     ],
     ids=lambda value: " ".join(value)[-40:] if isinstance(value, list) else "",
 )

@@ -192,6 +192,28 @@ def test_a_finished_tuning_that_is_run_again_keeps_its_verdict(folder, capsys):
     assert OptionsFile.read(path) == tuned
 
 
+@pytest.mark.parametrize("ways", [["--pairs", "1", *SMALL], ["--from", "nowhere.db"]], ids=["spsa", "texel"])
+def test_the_options_that_a_player_begins_with_are_not_replaced_by_those_that_are_tested_against_them(folder, capsys, ways):
+    path = folder / "outputs" / "tuned-alphabeta.yaml"
+    path.parent.mkdir()
+    first = OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta")
+    first.write(path)
+    player = f"alphabeta?options={path}"
+    assert main(["tune", player, "--parameters", "weights.length", *ways]) == 2
+    assert "begins with the options in outputs/tuned-alphabeta.yaml, which must stay there" in capsys.readouterr().err
+    assert OptionsFile.read(path) == first
+    assert main(["tune", player, "--parameters", "near", "--pairs", "1", *SMALL, "--out", "second.yaml"]) == 0
+    assert OptionsFile.read(folder / "second.yaml").against == player
+
+
+@pytest.mark.parametrize("ways", [["--pairs", "1", *SMALL], ["--from", "nowhere.db"]], ids=["spsa", "texel"])
+def test_a_place_where_no_options_can_be_is_refused_before_the_games(folder, capsys, ways):
+    (folder / "there").mkdir()
+    assert main(["tune", "alphabeta", "--parameters", "near", *ways, "--out", "there"]) == 2
+    assert "there can't be written: it is a folder" in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir()] == ["there"]
+
+
 def test_an_undecided_test_accepts_nothing(folder):
     path = folder / "tuned.yaml"
     OptionsFile(agent="alphabeta", options={"near": 6}, against="alphabeta", accepted=True).write(path)

@@ -165,6 +165,7 @@ def test_the_command_writes_an_evaluation_that_a_search_takes(tmp_path, monkeypa
         (["alphabeta", "--learn", "x.json", "--time", "5"], "counts nodes"),
         (["alphabeta", "--learn", "x.json", "--ruleset", "wrapped"], "standard game"),
         (["alphabeta", "--learn", "nowhere/x.json"], "no folder nowhere"),
+        (["alphabeta", "--learn", ".", "--games", "8", "--nodes", "9", "--jobs", "1"], "it is a folder"),
         (["alphabeta", "--learn", "x.json", "--snakes", "4"], "for duels, not for games of 4"),
     ],
     ids=str,
