@@ -6,16 +6,23 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
+from envs.common.errors import ProcsnakeError
+
 T = TypeVar("T")
 R = TypeVar("R")
 Tell = Callable[[int, int], None]
 """Is called with how many pieces of work are done, and how many there are."""
+
+
+class WorkerLostError(ProcsnakeError):
+    """A process or machine that did a part of the work has died."""
 
 
 @contextmanager
@@ -54,7 +61,10 @@ def _end_with(until: Connection) -> None:
 
 
 def spread(pool: ProcessPoolExecutor | None, work: Callable[[T], R], pieces: Sequence[T], tell: Tell) -> list[R]:
-    """Return `work` of each piece, in the order of the pieces. What a piece raises is raised here."""
+    """Return `work` of each piece, in the order of the pieces. What a piece raises is raised here.
+
+    Raises `WorkerLostError` if a process of the pool dies.
+    """
     tell(0, len(pieces))
     if pool is None:
         found = []
@@ -62,12 +72,17 @@ def spread(pool: ProcessPoolExecutor | None, work: Callable[[T], R], pieces: Seq
             found.append(work(piece))
             tell(len(found), len(pieces))
         return found
-    pending = [pool.submit(work, piece) for piece in pieces]
+    pending: list[Future[R]] = []
     try:
+        pending += (pool.submit(work, piece) for piece in pieces)
         for done, future in enumerate(as_completed(pending), 1):
             future.result()
             tell(done, len(pieces))
         return [future.result() for future in pending]
+    except BrokenProcessPool as error:
+        raise WorkerLostError(
+            "a process that did a part of the work was killed, maybe for want of memory. Try again with fewer processes"
+        ) from error
     finally:
         # If a piece or `tell` raises, nobody waits for the rest.
         for future in pending:

@@ -194,6 +194,7 @@ def _analyse_all(
     """The analyses of the last games, and a sentence on each that can't be analysed."""
     from agents.analysis.game import analyse
     from agents.analysis.played import played_by
+    from agents.parallel import WorkerLostError
 
     done, left_out = list[Any](), list[str]()
     curves, nodes = _curves(options), options.nodes or _LAST_NODES
@@ -202,6 +203,8 @@ def _analyse_all(
             done.append(analyse(played_by(recording(), snake), nodes=nodes, curves=curves, pool=pool))
         except UnknownNameError:
             continue  # A game that this snake didn't play.
+        except WorkerLostError:
+            raise  # No game is at fault, and the processes that are left do nothing more.
         except ProcsnakeError as error:
             left_out.append(f"left out {name}: {error}")
         tell(len(done), options.last)

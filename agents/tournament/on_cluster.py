@@ -13,9 +13,10 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from agents.agent import Agent
+from agents.parallel import WorkerLostError
 from agents.tournament.game import BrokenOffError, Fixture, play_game, ready_players
 from agents.tournament.settings import Game, Match
-from agents.tournament.workers import GameWorkers, WorkerError, WorkerLostError, portable
+from agents.tournament.workers import GameWorkers, WorkerError, portable
 from envs.common.printable import in_one_line
 
 _LOOK_EVERY_S = 0.2

@@ -18,6 +18,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
+from agents.parallel import WorkerLostError
 from agents.tournament.game import BrokenOffError, Fixture, play_game, ready_players
 from agents.tournament.settings import Game, Match
 from envs.common.errors import ProcsnakeError
@@ -26,10 +27,6 @@ W = TypeVar("W", bound="GameWorkers")
 _MOST_TRIES = 3
 """How often a game is tried. If its worker dies each time, the game is at fault and not the worker."""
 _SPAWN = multiprocessing.get_context("spawn")
-
-
-class WorkerLostError(ProcsnakeError):
-    """The process or the machine that played a game has died."""
 
 
 class WorkerError(ProcsnakeError):

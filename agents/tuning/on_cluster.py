@@ -13,8 +13,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
+from agents.parallel import WorkerLostError
 from agents.tournament.on_cluster import cannot_play, cluster_cpus
-from agents.tournament.workers import WorkerLostError
 from agents.tuning.self_play import SelfPlay, block_file
 from envs.common.errors import ProcsnakeError
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from multiprocessing import active_children
 
 import pytest
 
-from agents.parallel import processes, spread
+from agents.parallel import WorkerLostError, processes, spread
 from tests.waiting import until
 
 LENDS = """
@@ -46,6 +47,17 @@ def test_answers_come_in_order_and_what_is_raised_is_raised_here():
             spread(pool, double, [1, -1, 2], lambda *_: None)
         assert spread(pool, double, [4], lambda *_: None) == [8]
     assert told == [(n, 9) for n in range(10)]
+
+
+def kill_itself(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_is_killed_is_told_as_an_error_of_ours():
+    with processes(2) as pool:
+        for work in (kill_itself, double):
+            with pytest.raises(WorkerLostError, match="part of the work was killed"):
+                spread(pool, work, [0, 1, 2], lambda *_: None)
 
 
 def take_long(started):

@@ -14,10 +14,11 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+from agents.parallel import WorkerLostError
 from agents.tournament.game import BrokenOffError, Fixture
 from agents.tournament.play import play_tournament
 from agents.tournament.store import Store
-from agents.tournament.workers import InProcesses, InThreads, WorkerError, WorkerLostError, portable
+from agents.tournament.workers import InProcesses, InThreads, WorkerError, portable
 from envs.common.errors import ConfigError, UnknownNameError
 from tests.agents.sprt.made import num_played
 from tests.agents.sprt.made import play as play_sprt
