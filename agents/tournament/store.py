@@ -179,7 +179,8 @@ class Store(Generic[M]):
         return before if isinstance(before, dict) and self._has_games() else {}
 
     def _has_games(self) -> bool:
-        return self._database.execute("SELECT 1 FROM game").fetchone() is not None
+        with self._named_damage():
+            return self._database.execute("SELECT 1 FROM game").fetchone() is not None
 
     def _refuse_if_replaced(self) -> None:
         """Raise `StoreError` if another process has begun another match in the place of ours, which had no games yet."""
