@@ -35,12 +35,12 @@ class Views(NamedTuple):
 
 
 class BatchEnv(VectorEnv):
-    """A Gymnasium `VectorEnv` (same-step autoreset) over preallocated arrays that are written in place.
+    """A Gymnasium `VectorEnv` (same-step autoreset) over arrays that hold all rows.
 
     There are two ways to drive it:
 
-    * `restart(seed)` and `advance(actions)` change the arrays below in place and return nothing. Trainers use these. Copy what
-      you need after the next `advance`.
+    * `restart(seed)` and `advance(actions)` change the arrays below and return nothing. Trainers use these. Copy what you need
+      after the next call, and ask the world for its arrays again: most are written in place, but some are replaced.
     * Gymnasium's `reset` and `step`, which return copies. `step` drains the episodes itself: it tells of them in `final_info`
       alone, and whoever drives a world this way never asks for them.
 
