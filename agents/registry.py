@@ -140,7 +140,9 @@ def options_given(name: str) -> tuple[str, dict[str, Any]]:
 def _with_file(name: str, options: dict[str, Any]) -> dict[str, Any]:
     if "options" not in options:
         return options
-    return _merged(dict(read_options(str(options["options"]), name)), {k: v for k, v in options.items() if k != "options"})
+    base = name.rpartition(".py+")[2]
+    found = read_options(str(options["options"]), "alphabeta" if has_evaluation(base) else name)
+    return _merged(dict(found), {k: v for k, v in options.items() if k != "options"})
 
 
 def _merged(options: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:

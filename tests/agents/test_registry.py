@@ -7,6 +7,7 @@ import pytest
 
 import agents
 from agents.bundle import BundleError
+from agents.effort import Effort
 from agents.evaluation.episodes import bundle_of_a_world
 from agents.heuristics import FloodFill
 from agents.options_file import OptionsFile, OptionsFileError
@@ -44,6 +45,16 @@ def test_a_run_that_learned_an_evaluation_is_the_search_with_it(tmp_path):
     assert agents.make(f"{tmp_path}?evaluation=hand-written").learned is None
     assert options_of(str(tmp_path)) == options_of("alphabeta")
     assert bundle_of_a_world(str(tmp_path)) is None, "so that evaluate and play make it as a snake"
+
+
+def test_a_run_that_learned_an_evaluation_takes_the_options_of_the_search(tmp_path):
+    run, rules = tmp_path / "run", tmp_path / "my_rule.py"
+    run.mkdir()
+    LearnedEvaluation(width=7, height=7, phases=(Phase.of(None, [0.0] * NUM_FEATURES),)).write(run / EVALUATION)
+    rules.write_text("def rule(me): return [0, 0, 0, 1]")
+    path = options_file(tmp_path / "tuned.yaml")
+    assert Effort(nodes=20).make(f"{run}?options={path}").near == 9
+    assert agents.make(f"{rules}+{run}?options={path}", nodes=20).base.near == 9
 
 
 def test_a_misspelt_name_is_answered_with_the_near_one():
