@@ -88,15 +88,17 @@ def export_savedmodel(bundle: Bundle, out: str | os.PathLike[str], *, states: in
     tf = _tensorflow()
     graph, target = load_graph(bundle.onnx), Path(out)
     make_folder_of(target / PARITY)
-    if any(target.iterdir()) and not (target / PARITY).is_file():
-        raise BundleError(f"{target} holds something else than an export, so it is not replaced. Choose another folder")
     module, card, part = make_module(graph), bundle.card, target / f".{VERSION}.part"
+    if not (target / PARITY).is_file() and any(path != part for path in target.iterdir()):
+        raise BundleError(f"{target} holds something else than an export, so it is not replaced. Choose another folder")
     seen = tf.TensorSpec((None, *card.observation_shape), card.observation_dtype, name="observations")
     served = tf.function(module.run, input_signature=[seen], autograph=False)
     try:
-        shutil.rmtree(target / VERSION, ignore_errors=True)
+        shutil.rmtree(part, ignore_errors=True)
         tf.saved_model.save(module, str(part), signatures={"serving_default": served})
         parity = compare(bundle, savedmodel_forward(part), observations_of(bundle, states, seed))
+        # An export that is interrupted before this leaves the model of before.
+        shutil.rmtree(target / VERSION, ignore_errors=True)
         write_whole(target / PARITY, json.dumps({**asdict(parity), "holds": parity.holds}, indent=2) + "\n")
         write_whole(target / bundles.CARD, card.to_json())
         if parity.holds:

@@ -130,6 +130,26 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
         export_savedmodel(made, tmp_path / "mine")
 
 
+def test_an_export_that_is_interrupted_leaves_the_model_of_before_and_can_be_run_again(tmp_path, monkeypatch):
+    made, out = exported(tmp_path / "bundle", WINDOW, "mlp"), tmp_path / "served"
+    (out / ".1.part").mkdir(parents=True)  # what a killed export leaves
+    export_savedmodel(made, out, states=8)
+    model = out / "1" / "saved_model.pb"
+    before = model.stat().st_ino
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("agents.export.savedmodel.compare", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            export_savedmodel(made, out, states=8)
+    assert model.stat().st_ino == before
+    assert sorted(path.name for path in out.iterdir()) == ["1", "card.json", "parity.json"]
+    export_savedmodel(made, out, states=8)
+    assert model.stat().st_ino != before
+
+
 def test_parity_needs_every_clear_state():
     assert Parity(1000, 990, 990, 1e-6).holds
     assert not Parity(1000, 990, 989, 1e-6).holds
