@@ -272,9 +272,9 @@ def test_make_and_make_vec_know_the_games() -> None:
         ("procgen/coinrun", {"levels": "first:200"}, ConfigError, "train:200"),
         ("procgen/coinrun", {"levels": "train:0"}, ConfigError, "are 0 from"),
         ("procgen/coinrun", {"levels": "5:2147483647"}, ConfigError, "there are 0 to"),
-        ("procgen/coinrun", {"frame_stack": 1}, ConfigError, "at least 2"),
+        ("procgen/coinrun", {"frame_stack": 1}, ConfigError, "stack is 1; it must be an integer from 2"),
         ("procgen/coinrun", {"frame_stack": 2, "gap_stack": 4}, ConfigError, "only one"),
-        ("procgen/coinrun", {"action_repeat": 0}, ConfigError, "at least 1"),
+        ("procgen/coinrun", {"action_repeat": 0}, ConfigError, "action_repeat is 0; it must be an integer from 1"),
     ],
 )
 def test_bad_options_say_what_to_do(name: str, options: dict[str, Any], error: type[Exception], match: str) -> None:

@@ -65,7 +65,7 @@ def test_all_engines_get_the_same_experiment(capsys):
             "--on ec2 needs --region; e.g. --region us-west-2",
         ),
         ((*SLURM, "--spot"), "unknown option '--spot'"),
-        ((*SLURM, "--set", "env.options.width=-3"), "width x height is -3x11"),
+        ((*SLURM, "--set", "env.options.width=-3"), "width is -3; it must be an integer from 3 to 25"),
         ((*SLURM, "--name", "my run"), "e.g. --name my-run"),
         ((*LAUNCH, "slurm"), "scale is local; name machines by their size, e.g. --instances '2*16cpu-64gib'"),
         ((*LAUNCH, "slurm", "--instances", "16"), "'16' are not like ml.g5.xlarge"),
