@@ -5,6 +5,8 @@ It takes one request at a time, each with its own time limit.
 
 from __future__ import annotations
 
+import base64
+import codecs
 import http.client
 import json
 import socket
@@ -15,13 +17,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ConfigError
 
 MAX_ANSWER_BYTES = 64 * 1024
 _MAX_SHOWN = 60
+_IN_A_PATH, _IN_A_QUERY = "/%:@!$&'()*+,;=~", "/?%:@!$&'()*+,;=~"
+"""The characters that a URL may have unquoted there, besides letters, digits, "_", "." and "-" (RFC 3986)."""
 CALL_ERRORS = (OSError, http.client.HTTPException, ValueError)
 """The errors in which a call can end."""
 
@@ -48,22 +52,35 @@ class Answer:
 class Connection:
     """A connection to the snake at `url`, which is opened when it is first needed.
 
-    `headers` are sent with every request. An answer of more than `max_answer_bytes` is refused. Redirects aren't followed.
-    Raises `ConfigError` if `url` is no HTTP URL.
+    Whatever the URL carries is kept: its path and query are part of every request, and a user name with a password is sent as
+    basic authentication (RFC 7617). `headers` are sent with every request. An answer of more than `max_answer_bytes` is
+    refused. Redirects aren't followed. Raises `ConfigError` if `url` is no HTTP URL.
     """
 
     def __init__(self, url: str, *, headers: Mapping[str, str] | None = None, max_answer_bytes: int = MAX_ANSWER_BYTES) -> None:
-        self._headers, self._max_answer_bytes = dict(headers or {}), max_answer_bytes
+        self._max_answer_bytes = max_answer_bytes
         try:
             parts = urlsplit(url)
-            self._host, self._port = parts.hostname or "", parts.port
+            self._host = parts.hostname or ""
+            port = parts.port
         except ValueError as error:
             raise ConfigError(f"{url!r} is not the URL of a snake: {error}") from error
         if parts.scheme not in ("http", "https") or not self._host:
             raise ConfigError(f"{url!r} is not the URL of a snake; it looks like http://127.0.0.1:8000")
         self._kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._path = parts.path.rstrip("/")
+        # Without a port, http.client would take the last part of an IPv6 address for one.
+        self._port = self._kind.default_port if port is None else port
+        self._path = quote(parts.path, safe=_IN_A_PATH)
+        self._query = quote(parts.query, safe=_IN_A_QUERY)
+        self._headers = {**_authorization(parts), **(headers or {})}
         self._connection: http.client.HTTPConnection | None = None
+
+    def target(self, path: str) -> str:
+        """Return what is asked for at `path` below the URL, as engines join them; at "" it is the URL itself."""
+        joined = f"{self._path.rstrip('/')}/{path}" if path else self._path or "/"
+        if not self._query:
+            return joined
+        return f"{joined}{'&' if '?' in joined else '?'}{self._query}"
 
     def exchange(self, method: str, path: str, body: Mapping[str, Any] | bytes | None, timeout: float) -> Answer:
         """Send one request and return the answer, within `timeout` seconds from the first to the last byte.
@@ -94,7 +111,7 @@ class Connection:
             watchdog.watch(connection.sock)
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             headers = {"Content-Type": "application/json"} if data is not None else {}
-            connection.request(method, f"{self._path}/{path}", data, {**self._headers, **headers})
+            connection.request(method, self.target(path), data, {**self._headers, **headers})
             response = connection.getresponse()
             answer = response.read(self._max_answer_bytes + 1)
             if len(answer) > self._max_answer_bytes:
@@ -149,15 +166,46 @@ class _Watchdog:
                 watched.shutdown(socket.SHUT_RDWR)
 
 
+def _authorization(parts: SplitResult) -> dict[str, str]:
+    """The header for a URL's user name and password, as HTTP clients send it."""
+    if parts.username is None:
+        return {}
+    user_and_password = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"Authorization": f"Basic {base64.b64encode(user_and_password.encode()).decode()}"}
+
+
+def without_secrets(url: str) -> str:
+    """Return a snake's URL as others may read it: without user name, password, query and the slash at the end."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl().removesuffix("/")
+
+
 def read_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object of an answer. Raises `BadAnswerError` if the answer is none."""
+    """Return the JSON object of an answer. Raises `BadAnswerError` if the answer is none by RFC 8259.
+
+    Python's own reader is laxer than those of the engines, which are written in Go and Rust: it takes a byte order mark, UTF-16
+    and UTF-32, and NaN and Infinity.
+    """
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        answer = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        # JSON can spell half of a surrogate pair, which no UTF-8 can hold.
+        json.dumps(answer, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise BadAnswerError(f"the answer {_shown(body)} is not in UTF-8, as JSON must be") from error
+    except UnicodeEncodeError as error:
+        raise BadAnswerError(f"the answer {_shown(body)} holds half of a surrogate pair, which is no text") from error
+    except (ValueError, RecursionError) as error:
+        if body.startswith(codecs.BOM_UTF8):
+            told = f"the answer {_shown(body)} begins with a byte order mark, which JSON must not"
+            raise BadAnswerError(told) from error
+        raise BadAnswerError(f"the answer {_shown(body)} is no JSON object") from error
+    if not isinstance(answer, dict):
         raise BadAnswerError(f"the answer {_shown(body)} is no JSON object")
-    return found
+    return answer
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
 
 
 def read_move(answer: Mapping[str, Any]) -> int:

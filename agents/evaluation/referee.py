@@ -25,7 +25,15 @@ import numpy as np
 
 from agents.agent import Agent, Decision
 from agents.evaluation.busy import LoadMeter
-from agents.evaluation.connection import CALL_ERRORS, BadAnswerError, Connection, in_words, read_move, read_object
+from agents.evaluation.connection import (
+    CALL_ERRORS,
+    BadAnswerError,
+    Connection,
+    in_words,
+    read_move,
+    read_object,
+    without_secrets,
+)
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.maps import check_game
 from envs.battlesnake.plain import board_from_state
@@ -292,7 +300,7 @@ class RemoteSnake:
         except CALL_ERRORS as error:
             serve = shell_command("serve", "flood")
             raise SnakeUnreachableError(
-                f"no snake answers at {self.url} ({in_words(error)}). Is it running? To start one: {serve}"
+                f"no snake answers at {without_secrets(self.url)} ({in_words(error)}). Is it running? To start one: {serve}"
             ) from error
 
     def tell(self, event: str, body: Mapping[str, Any]) -> None:
@@ -338,7 +346,8 @@ def _look(info: Mapping[str, Any]) -> dict[str, str]:
 
 def _names(seats: Sequence[Agent | str], given: Sequence[str]) -> list[str]:
     """A name for each seat; equal ones are numbered, past the numbers that others bear by themselves."""
-    own = [seat.removesuffix("/") if isinstance(seat, str) else seat.name for seat in seats]
+    # All snakes of a game read the names, and a recording keeps them.
+    own = [without_secrets(seat) if isinstance(seat, str) else seat.name for seat in seats]
     plain = [name or other for name, other in zip(given, own, strict=True)]
     taken = {name for name in plain if plain.count(name) == 1}
     names = []

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 import numpy as np
 
 from agents.effort import ONE_LIMIT, Effort
+from agents.evaluation.connection import without_secrets
 from agents.registry import is_server, split_name, split_options
 from envs.battlesnake.maps import check_game
 from envs.battlesnake.settings import Settings
@@ -44,9 +45,10 @@ class Player:
 
     @classmethod
     def parse(cls, text: str) -> Player:
-        """Read `SPEC` or `NAME=SPEC`. Without a name, the player is called as its spec."""
+        """Read `SPEC` or `NAME=SPEC`. Without a name, the player is called as its spec; of a URL, secrets are left out."""
         name, spec = split_name(text)
-        return cls(name or spec.removesuffix("/"), spec)
+        own_name = without_secrets(spec) if is_server(spec) else spec.removesuffix("/")
+        return cls(name or own_name, spec)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -120,6 +120,10 @@ def _fault_of_move(answer: Mapping[str, Any]) -> tuple[str, str]:
     except BadAnswerError as error:
         is_shouted = isinstance(move, str) and move.strip().lower() in MOVE_NAMES
         return str(error), "no-move" if move is None else "uppercase-move" if is_shouted else "invalid-move"
-    if not isinstance(shout, str | None) or len(shout or "") > MAX_SHOUT:
-        return f"the shout is no text of up to {MAX_SHOUT} characters", "long-shout"
+    if shout is None:
+        return "", ""
+    if not isinstance(shout, str):
+        return f"the shout is {repr(shout)[:40]}, which is no text", "not-text"
+    if len(shout) > MAX_SHOUT:
+        return f"the shout has {len(shout)} characters, and {MAX_SHOUT} are the most", "long-shout"
     return "", ""

@@ -103,6 +103,10 @@ def _check_look(reply: Reply) -> Iterator[Finding]:
         yield Finding("GET /", f"apiversion is {version!r}", "no-apiversion")
     else:
         yield Finding("GET /", 'apiversion "1"')
+    for name in ("author", "color", "head", "tail", "version"):
+        if not isinstance(reply.data.get(name), str | None):
+            yield Finding(name, f"{str(reply.data[name])[:40]!r} is no text", "not-text")
+            return
     if color not in (None, "") and not (isinstance(color, str) and re.fullmatch(r"#[0-9A-Fa-f]{6}", color)):
         yield Finding("color", f"{str(color)[:40]!r}", "bad-color")
 

@@ -50,12 +50,15 @@ def good_snake(path: str, request: Any) -> Answer:
     return as_json({"move": open_ways(request)[0]} if path == "/move" else {})
 
 
-def served(respond: Responder) -> AbstractContextManager[str]:
-    """The snake on a free port of this machine; gives its URL."""
+def served(respond: Callable[..., Answer | None], *, with_headers: bool = False) -> AbstractContextManager[str]:
+    """The snake on a free port of this machine; gives its URL.
+
+    `respond` is a `Responder`; with `with_headers` it gets the request's headers as well.
+    """
 
     class Handler(QuietHandler):
         def do_GET(self):
-            self._answer(respond(self.path, None))
+            self._answer(self._respond(None))
 
         def do_POST(self):
             text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -63,7 +66,10 @@ def served(respond: Responder) -> AbstractContextManager[str]:
                 body = json.loads(text)
             except ValueError:
                 body = None
-            self._answer(respond(self.path, body))
+            self._answer(self._respond(body))
+
+        def _respond(self, body):
+            return respond(self.path, body, self.headers) if with_headers else respond(self.path, body)
 
         def _answer(self, answer):
             if answer is None:

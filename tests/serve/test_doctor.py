@@ -6,6 +6,7 @@ import itertools
 import json
 import threading
 import time
+from base64 import b64encode
 from types import SimpleNamespace
 
 import pytest
@@ -97,6 +98,7 @@ BAD_SNAKES = {
     "server-error": changed_move(lambda body: Answer(500)),
     "too-large": changed_move(lambda body: Answer(200, b" " * 10**6)),
     "not-json": changed_move(lambda body: Answer(200, b"up")),
+    "not-text": changed_move(lambda body: as_json({"move": open_ways(body)[0], "shout": 7})),
     "no-apiversion": only_at("/", lambda body: as_json(INFO | {"apiversion": 1})),
     "bad-color": only_at("/", lambda body: as_json(INFO | {"color": "red"})),
     "slow-info": delayed("/", 1.1),
@@ -112,6 +114,54 @@ BAD_SNAKES = {
         good_snake(path, body) if path == "/" or body else Answer(400, b"Traceback (most recent call last):\n  File ...")
     ),
 }
+
+
+IN_ANOTHER_FORM = {
+    "byte order mark": lambda text: b"\xef\xbb\xbf" + text.encode(),
+    "UTF-16": lambda text: text.encode("utf-16"),
+    "UTF-32": lambda text: text.encode("utf-32-le"),
+    "Latin-1": lambda text: text.replace("}", ', "shout": "\xe9"}').encode("latin-1"),
+    "not a number": lambda text: text.replace("}", ', "score": NaN}').encode(),
+    "half a surrogate pair": lambda text: text.replace("}", ', "shout": "\\ud83d"}').encode(),
+}
+"""Answers that Python's JSON reader takes, and those of the engines, written in Go and Rust, refuse or change."""
+
+
+@pytest.mark.parametrize("form", IN_ANOTHER_FORM)
+def test_an_answer_that_engines_cannot_read_is_no_json(form):
+    answer = IN_ANOTHER_FORM[form]
+    faults, report = faults_of(changed_move(lambda body: Answer(200, answer(good_snake("/move", body).body.decode()))))
+    assert set(faults) == {"not-json"}
+    assert not report.passed
+
+
+@pytest.mark.parametrize("part", ["author", "color", "head", "tail", "version"])
+def test_a_look_that_engines_cannot_read_is_a_fault(part):
+    faults, report = faults_of(only_at("/", lambda body: as_json(INFO | {part: 1})), moves=1)
+    assert faults == {"not-text": part}
+    assert not report.passed
+
+
+def test_the_doctor_and_a_match_keep_what_a_url_carries(tmp_path):
+    """A snake that a platform reaches at this URL, and nobody who leaves out its path, query or user."""
+    asked = []
+
+    def respond(path, body, headers):
+        asked.append(path)
+        place, _, query = path.partition("?")
+        authorization = headers.get("Authorization")
+        if query != "key=a%2Fb&x=" or authorization != "Basic " + b64encode(b"me:p@ss").decode():
+            return Answer(403)
+        return good_snake(place.removeprefix("/snake") or "/", body)
+
+    with served(respond, with_headers=True) as url:
+        secret_url = url.replace("://", "://me:p%40ss@") + "/snake?key=a%2Fb&x="
+        report = examine(secret_url, timeout_ms=GENEROUS_MS, games=2, moves=4)
+        assert report.passed, report.as_text()
+        record = tmp_path / "game.jsonl"
+        assert procsnake.main(["match", secret_url, "flood", "--width", "7", "--height", "7", "--record", str(record)]) == 0
+    assert set(asked) == {f"/snake{call}?key=a%2Fb&x=" for call in ("", "/start", "/move", "/end")}
+    assert not {secret for secret in ("p%40ss", "a%2Fb") if secret in record.read_text()}
 
 
 @pytest.mark.parametrize("fault", BAD_SNAKES)
