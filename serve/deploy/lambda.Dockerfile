@@ -1,5 +1,5 @@
 # Any of these images for AWS Lambda: the Lambda Web Adapter turns invocations into HTTP requests to our port. Elsewhere it does nothing.
-#   docker build -f serve/deploy/lambda.Dockerfile --build-arg BASE=my-snake -t my-snake-lambda .
+#   docker buildx build --platform linux/amd64 --provenance=false --output type=docker -f serve/deploy/lambda.Dockerfile --build-arg BASE=my-snake -t my-snake-lambda .
 ARG BASE=procsnake:latest
 ARG ADAPTER=public.ecr.aws/awsguru/aws-lambda-adapter:0.9.1
 FROM ${ADAPTER} AS adapter

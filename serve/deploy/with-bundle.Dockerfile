@@ -1,5 +1,5 @@
 # The same with a trained snake in it, for places without volumes:
-#   docker build -f serve/deploy/with-bundle.Dockerfile -t my-snake runs/battlesnake-ppo-…
+#   docker buildx build --platform linux/amd64 --provenance=false --output type=docker -f serve/deploy/with-bundle.Dockerfile -t my-snake runs/battlesnake-ppo-…
 ARG BASE=procsnake:latest
 FROM ${BASE}
 COPY bundle /bundle

@@ -24,6 +24,7 @@ COMMANDS = commands()
 NOT_RUN = {
     "job": "needs an AWS account",
     "cluster": "needs machines that ssh reaches",
+    "image": "needs an AWS account",
     "benchmark": "trains for minutes at least; tests/train/comparison/test_procgen_benchmark.py runs a small one",
     "compare": "trains for minutes at least; tests/train/comparison/test_compare.py runs a small one",
     "tune": "trains several times; tests/train/tuning/test_tune.py does so",

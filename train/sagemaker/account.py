@@ -104,6 +104,11 @@ class Account:
         """The client of CloudWatch Logs."""
         return self._client("logs")
 
+    @cached_property
+    def codebuild(self) -> Any:
+        """The client of CodeBuild."""
+        return self._client("codebuild")
+
     def outputs(self, stack: str) -> dict[str, str]:
         """Return the outputs of a CloudFormation stack, by name."""
         with aws_errors(f"reading the stack {stack}"):

@@ -1,0 +1,133 @@
+"""The images that AWS and clusters run: by which commands Docker builds them, and the source that a build in AWS gets.
+
+SageMaker's CreateModel and Lambda refuse the indexes with provenance that current Docker builds by default, and a Mac builds
+for ARM. So every command says for which machine, and asks for a single manifest.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from envs.common.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
+DOCKER_BUILD = ("docker", "buildx", "build", "--platform", "linux/amd64", "--provenance=false", "--output", "type=docker")
+CUDA = "TORCH_INDEX=https://download.pytorch.org/whl/cu126"
+TRAINING, CLUSTER, SERVING, LAMBDA = "training", "cluster", "serving", "lambda"
+KINDS = (TRAINING, CLUSTER, SERVING, LAMBDA)
+BUNDLE = "bundle"
+"""The folder of a build's source with the bundle that the image serves."""
+_COPIED = (
+    "setup.py", "pyproject.toml", "constraints.txt", "README.md", "LICENSE", "procsnake.py", "envs", "agents", "train", "serve",
+)  # fmt: skip
+_BESIDE = ("notebooks", "Makefile")
+"""What the stack's notebook instance gets besides, from the same archive."""
+_LEFT_OUT = ("__pycache__", "node_modules")
+_SECRETS = (".pem", ".key", ".p12", ".env", "credentials", "id_rsa", "id_ed25519")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """An image to build."""
+
+    kind: str
+    """One of `KINDS`: training on SageMaker; training on Kubernetes and EC2; serving; serving by Lambda."""
+    tag: str
+    """What it is called, as Docker's `--tag` takes it."""
+    gpu: bool = False
+    """Whether torch is the one for NVIDIA's GPUs."""
+    bundle: Path | None = None
+    """A bundle, or a run that has one, to be part of an image that serves."""
+
+    def __post_init__(self) -> None:
+        trains = self.kind in (TRAINING, CLUSTER)
+        if self.gpu and not trains:
+            raise ConfigError(f"--gpu is for images that train; {self.kind} serves on the CPU, so leave it out")
+        if self.bundle is None:
+            return
+        if trains:
+            raise ConfigError(f"--bundle is for images that serve; {self.kind} gets its experiment from the job")
+        if not (self.bundle / "card.json").is_file() and not (self.bundle / BUNDLE / "card.json").is_file():
+            raise ConfigError(f"--bundle {self.bundle} is neither a bundle nor a run that has one")
+
+    def commands(self, root: Path = ROOT) -> list[list[str]]:
+        """Return Docker's commands, in their order, to be run in a clone (`root`)."""
+        require_clone(root)
+        if self.kind in (TRAINING, CLUSTER):
+            target = ["--target", CLUSTER] if self.kind == CLUSTER else []
+            gpu = ["--build-arg", CUDA] if self.gpu else []
+            return [_build("train/sagemaker/image/Dockerfile", self.tag, ".", *target, *gpu)]
+        layers = [("serve/deploy/Dockerfile", ".")]
+        if self.bundle is not None:
+            layers.append(("serve/deploy/with-bundle.Dockerfile", _context_of(self.bundle)))
+        if self.kind == LAMBDA:
+            layers.append(("serve/deploy/lambda.Dockerfile", "."))
+        built: list[list[str]] = []
+        for number, (dockerfile, context) in enumerate(layers, 1):
+            tag = self.tag if number == len(layers) else f"procsnake-layer:{number}"
+            base = ["--build-arg", f"BASE=procsnake-layer:{number - 1}"] if built else []
+            built.append(_build(dockerfile, tag, context, *base))
+        return built
+
+
+def _build(dockerfile: str, tag: str, context: str, *more: str) -> list[str]:
+    return [*DOCKER_BUILD, "--file", dockerfile, *more, "--tag", tag, context]
+
+
+def _context_of(bundle: Path) -> str:
+    """The folder that holds `bundle/`, which the Dockerfile copies."""
+    holds_it = bundle if (bundle / BUNDLE / "card.json").is_file() else bundle.absolute().parent
+    if bundle != holds_it and bundle.name != BUNDLE:
+        raise ConfigError(f"--bundle {bundle} must be a run, or a folder that is called {BUNDLE}; Docker copies that name")
+    return str(holds_it)
+
+
+def require_clone(root: Path) -> None:
+    """Raise `ConfigError` unless `root` is a clone: what pip installs lacks what an image is built of."""
+    missing = [name for name in _COPIED if not (root / name).exists()]
+    if missing:
+        raise ConfigError(f"images are built in a clone of procsnake, and {root} lacks {missing[0]}; call it in one")
+
+
+def source(root: Path = ROOT, bundle: Path | None = None) -> bytes:
+    """Return a zip of what the images are built of, and of the notebooks; `bundle` lies in it as `bundle/`.
+
+    The same files give the same bytes. Raises `ConfigError` outside a clone, and for files that look like secrets.
+    """
+    require_clone(root)
+    files = {str(path.relative_to(root)): path for name in (*_COPIED, *_BESIDE) for path in _files(root / name)}
+    if bundle is not None:
+        folder = bundle / BUNDLE if (bundle / BUNDLE / "card.json").is_file() else bundle
+        files |= {f"{BUNDLE}/{path.relative_to(folder)}": path for path in _files(folder)}
+    if secrets := [name for name in files if name.endswith(_SECRETS)]:
+        raise ConfigError(f"{secrets[0]} looks like a secret, which must not get into an image")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            archive.writestr(zipfile.ZipInfo(name), files[name].read_bytes(), zipfile.ZIP_DEFLATED, compresslevel=1)
+    return packed.getvalue()
+
+
+def _files(path: Path) -> Sequence[Path]:
+    if path.is_file():
+        return [path]
+    inside = [one for one in path.rglob("*") if one.is_file()]
+    return [one for one in inside if not any(part in _LEFT_OUT for part in one.relative_to(path).parts)]
+
+
+def shown(image: Image) -> list[str]:
+    """Return the commands as lines that can be pasted into a shell, and what comes after them."""
+    lines = [shlex.join(command) for command in image.commands()]
+    place, slash, _ = image.tag.partition("/")
+    if not slash:
+        return lines
+    if ".dkr.ecr." in place:
+        region = place.split(".")[3]
+        login = f"aws ecr get-login-password --region {region} | docker login --username AWS --password-stdin {place}"
+        lines.append(login)
+    return [*lines, shlex.join(["docker", "push", image.tag])]
