@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from serve.deploy.lock_requirements import wanted_for_training
 from tests.linters import lint
 from tests.train.sagemaker.specs import JOBS
 from tests.waiting import until
@@ -59,7 +60,7 @@ def test_the_dockerfile_is_right_by_hadolint():
 
 def test_whatever_the_image_copies_is_there_and_gets_through_the_ignore_file():
     ignore = (FOLDER / "image" / "Dockerfile.dockerignore").read_text().split()
-    copied = re.findall(r"^COPY (?:--\S+ )*(.+) \S+$", DOCKERFILE.read_text(), re.MULTILINE)
+    copied = re.findall(r"^COPY (?:--chmod=\S+ )?(.+) \S+$", DOCKERFILE.read_text(), re.MULTILINE)
     for name in " ".join(copied).split():
         assert (ROOT / name).exists(), name
         assert f"!{name.split('/')[0]}" in ignore
@@ -94,11 +95,53 @@ def test_the_start_puts_the_files_of_the_channel_code_where_python_looks(tmp_pat
 def test_login_shells_find_what_the_image_installs(tmp_path):
     (line,) = (line for line in DOCKERFILE.read_text().splitlines() if "/etc/profile.d/" in line)
     written = tmp_path / "procsnake.sh"
-    made = line.removeprefix("RUN ").replace("/etc/profile.d/procsnake.sh", str(written))
+    made = line.strip().removeprefix("&& ").replace("/etc/profile.d/procsnake.sh", str(written))
     subprocess.run(["sh", "-c", made], check=True)
     login = ["bash", "--login", "-c", f". {written}; echo $PATH"]
     shown = subprocess.run(login, capture_output=True, text=True, check=True, env={"HOME": str(tmp_path)})
     assert shown.stdout.startswith("/opt/procsnake/bin:/usr/")
+
+
+def test_the_image_sees_gpus_has_no_root_and_is_pinned():
+    """What NVIDIA's runtime asks the image's environment for, and what cannot change behind a name."""
+    text = DOCKERFILE.read_text()
+    stages = re.split(r"^FROM .*$", text, flags=re.MULTILINE)
+    assert re.search(r"NVIDIA_VISIBLE_DEVICES=all\b", stages[1])
+    assert re.search(r"NVIDIA_DRIVER_CAPABILITIES=compute,utility\b", stages[1])
+    assert re.findall(r"^USER (.*)", stages[1], re.MULTILINE) == ["10001"]
+    for dockerfile in (DOCKERFILE, ROOT / "serve" / "deploy" / "Dockerfile"):
+        assert re.search(r"^ARG PYTHON=python:3\.11\S+@sha256:[0-9a-f]{64}$", dockerfile.read_text(), re.MULTILINE)
+    installs = re.findall(r"pip install ((?:.|\\\n)*?)(?=\n(?!\s)|&&)", text)
+    by_hash = ["--require-hashes" in one for one in installs]
+    others = [one.replace("\\\n", "").split()[-1] for one, hashed in zip(installs, by_hash, strict=True) if not hashed]
+    assert (by_hash.count(True), others) == (2, ["torch==2.13.0", "."])
+
+
+def test_what_the_image_installs_is_locked_as_setup_asks():
+    locked = set(re.findall(r"^([a-z0-9-]+)==\S+ \\$", (DOCKERFILE.with_name("requirements.txt")).read_text(), re.MULTILINE))
+    asked = {re.match(r"[A-Za-z0-9_.-]+", one)[0].lower().replace("_", "-") for one in wanted_for_training()}
+    assert asked - locked == set()
+    assert {"gym3", "procgen-mirror"} <= locked
+    assert "torch" not in locked
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+def test_the_start_hands_sagemakers_folders_over_and_is_root_no_more(tmp_path):
+    """With `nobody` in the place of the image's user, who isn't here."""
+    start = tmp_path / "start"
+    start.write_text((FOLDER / "image" / "start").read_text().replace("snake", "nobody").replace("nobody:nobody", "nobody:"))
+    start.write_text(start.read_text().replace("--regid=nobody", "--regid=nogroup"))
+    start.chmod(0o755)
+    (tmp_path / "ml").mkdir(mode=0o700)
+    (tmp_path / "python").write_text("#!/bin/sh\nid -un\ntouch $SM_BASE_DIR/code/mine\n")
+    (tmp_path / "python").chmod(0o755)
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents[:3]:
+        parent.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SM_BASE_DIR": str(tmp_path / "ml")}
+    done = subprocess.run([start, "train"], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("nobody\n", 0), done.stderr
+    assert (tmp_path / "ml" / "code" / "mine").owner() == "nobody"
 
 
 def test_the_stack_has_the_outputs_that_a_launch_reads(stack):
