@@ -119,6 +119,29 @@ def test_a_template_takes_a_secret_and_allows_what_it_must(name):
             assert "MostAtOnce" in str(properties["ReservedConcurrentExecutions"])
 
 
+def test_a_new_image_agent_or_secret_goes_live_on_lambda():
+    """A version is made anew only if a property of its own changes that CloudFormation can't update in place."""
+    manager = pytest.importorskip("cfnlint.schema.manager").PROVIDER_SCHEMA_MANAGER
+    resources = yaml.load((DEPLOY / "aws" / "lambda.yaml").read_text(), Loader=CloudFormation)["Resources"]
+    function, release, version = (resources[name] for name in ("Snake", "Release", "Version"))
+    for resource, property_name in ((release, "Content"), (version, "Description")):
+        schema = manager.get_resource_schema("us-east-1", resource["Type"]).schema
+        assert f"/properties/{property_name}" in schema["createOnlyProperties"]
+    followed = release["Properties"]["Content"][1]
+    properties = function["Properties"]
+    shown = [properties["Code"]["ImageUri"], *properties["Environment"]["Variables"].values()]
+    assert sorted(followed) == sorted(shown) == ["Agent", "Image", "Secret"]
+    assert "${Release.VersionNumber}" in version["Properties"]["Description"]
+    assert resources["Live"]["Properties"]["FunctionVersion"] == "Version.Version"
+
+
+def test_a_lambda_can_be_made_in_an_account_that_allows_ten_calls_at_once():
+    template = yaml.load((DEPLOY / "aws" / "lambda.yaml").read_text(), Loader=CloudFormation)
+    assert [template["Parameters"][name]["MinValue"] for name in ("Warm", "MostAtOnce")] == [0, 0]
+    warm = template["Resources"]["Live"]["Properties"]["ProvisionedConcurrencyConfig"]
+    assert (warm[0], warm[2]) == ("IsWarm", "AWS::NoValue")
+
+
 def test_a_model_is_made_when_its_role_may_read_it():
     """The model waits for the role that it names. A policy of its own could come after the model, which then can't be read."""
     resources = yaml.load((DEPLOY / "aws" / "sagemaker.yaml").read_text(), Loader=CloudFormation)["Resources"]

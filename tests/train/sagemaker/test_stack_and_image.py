@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import fnmatch
+import json
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
+import boto3
+import moto
 import pytest
 import yaml
 
@@ -146,6 +149,45 @@ def test_the_start_hands_sagemakers_folders_over_and_is_root_no_more(tmp_path):
 
 def test_the_stack_has_the_outputs_that_a_launch_reads(stack):
     assert set(account._OUTPUTS.values()) <= set(stack["Outputs"])
+
+
+def test_a_stack_can_be_made_again_after_it_failed_or_was_deleted(stack):
+    """What stays has a name of its own, or its bucket is taken over. Everything else goes with the stack."""
+    bucket = stack["Resources"]["Bucket"]
+    assert (bucket["DeletionPolicy"], bucket["Condition"]) == ("RetainExceptOnCreate", "MakesBucket")
+    _, _, default = bucket["Properties"]["BucketName"]["If"]
+    assert {"${AWS::AccountId}", "${AWS::Region}"} <= set(re.findall(r"\$\{[^}]+\}", default["Sub"]))
+    staying = [name for name, one in stack["Resources"].items() if one.get("DeletionPolicy", "Delete") != "Delete"]
+    assert staying == ["Bucket"]
+    # Without a bucket of the stack's own, nothing may ask for it outside an !If.
+    text = re.sub(r"!If \[MakesBucket, !Ref Bucket, !Ref ExistingBucket\]", "", STACK.read_text())
+    asking = [line for line in text.splitlines() if re.search(r"!Ref Bucket\b|!GetAtt Bucket\.|\$\{Bucket[.}]", line)]
+    policy = text[text.index("  OnlyEncrypted:") : text.index("  Repository:")]
+    assert all(line in policy for line in asking)
+    assert stack["Resources"]["OnlyEncrypted"]["Condition"] == "MakesBucket"
+
+
+@pytest.mark.filterwarnings("ignore:Tried to parse")
+@pytest.mark.parametrize("existing", ["", "kept-by-an-earlier-stack"])
+def test_roles_may_use_the_bucket_that_is_made_or_the_one_that_is_there(existing, monkeypatch):
+    """The parts that moto has, made by its CloudFormation."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    with moto.mock_aws():
+        region = "eu-west-1"
+        made = boto3.client("cloudformation", region)
+        given = [{"ParameterKey": "ExistingBucket", "ParameterValue": existing}]
+        body = STACK.read_text()
+        made.create_stack(StackName="s", TemplateBody=body, Parameters=given, Capabilities=["CAPABILITY_IAM"])
+        (stack,) = made.describe_stacks(StackName="s")["Stacks"]
+        outputs = {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+        buckets = [one["Name"] for one in boto3.client("s3", region).list_buckets()["Buckets"]]
+        iam = boto3.client("iam", region)
+        role = outputs["TrainingRole"].rpartition("/")[2]
+        policy = iam.get_role_policy(RoleName=role, PolicyName="train")["PolicyDocument"]
+    assert outputs["Bucket"] == (existing or "procsnake-123456789012-eu-west-1")
+    assert buckets == ([] if existing else [outputs["Bucket"]])
+    assert f"arn:aws:s3:::{outputs['Bucket']}/*" in json.dumps(policy)
 
 
 def test_every_resource_is_of_use(stack):
