@@ -24,6 +24,7 @@ EXPECTED = {
     "tests/train/comparison/test_compare.py": ["the extra [mxnet] is not installed"],
     "tests/train/sagemaker/test_sdk.py": ["the extra [sagemaker] is not installed"],  # has one, too
     "tests/train/runs/test_trackers.py": ["the trackers are not installed"],  # `make test-trackers` runs it
+    "tests/envs/common/test_sqlite_files.py": ["Python 3.10 can't set SQLite's limits"],
     "tests/docs/test_commands.py": [
         "needs an AWS account",
         "needs an account on Arena; tests/serve/ladder has a stand-in",

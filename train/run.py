@@ -31,7 +31,7 @@ from train.runs.lock import locked
 from train.runs.own_commit import own_commit
 from train.runs.progress import Progress
 from train.runs.resizing import resized
-from train.runs.resuming import starting_point
+from train.runs.resuming import require_trust, starting_point
 from train.runs.session import Session
 from train.runs.trackers import require_trackers
 
@@ -98,6 +98,7 @@ def train(
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(title=experiment.name))
         if begun:
+            require_trust(folder, saved, trust=trust)
             stack.enter_context(locked(folder.path))
             start = starting_point(folder, saved, trust=trust, say=progress.say)
             _require_something_learned(folder, start, finish=finish)

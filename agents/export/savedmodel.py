@@ -94,6 +94,8 @@ def export_savedmodel(bundle: Bundle, out: str | os.PathLike[str], *, states: in
     seen = tf.TensorSpec((None, *card.observation_shape), card.observation_dtype, name="observations")
     served = tf.function(module.run, input_signature=[seen], autograph=False)
     try:
+        if part.is_symlink():
+            part.unlink()
         shutil.rmtree(part, ignore_errors=True)
         tf.saved_model.save(module, str(part), signatures={"serving_default": served})
         parity = compare(bundle, savedmodel_forward(part), observations_of(bundle, states, seed))

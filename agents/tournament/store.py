@@ -23,6 +23,7 @@ from envs.common import own_files
 from envs.common.bounded import inflate, parse_json
 from envs.common.errors import ConfigError, ProcsnakeError
 from envs.common.migrations import missing
+from envs.common.sqlite_files import bound, refuse_companions, schema_after, schema_of, strange_entry
 
 # The first stores had these tables but no version, hence IF NOT EXISTS.
 STATEMENTS = (
@@ -40,7 +41,8 @@ STATEMENTS = (
 )
 """The statements that lead from an empty file to today's schema (`envs.common.migrations`)."""
 _TABLE = "tournament"
-_TABLES = {_TABLE, "game", "seat"}
+_FIRST_VERSION = 3
+"""The statements that the first stores have had, which had no version yet."""
 _VERSION, _SIGNATURE, _KIND, _CONTENTS = 1, "signature", "kind", "contents"
 _MAX_CONFIG, _MAX_MOVES = 1 << 20, 1 << 24
 _GAME_COLUMNS = "round, number, seed, turns, moves"
@@ -61,9 +63,11 @@ class Store(Generic[M]):
     def __init__(self, path: str | os.PathLike[str], holds: type[M]) -> None:
         self.path, self._holds = Path(path), holds
         self._begun: tuple[M, str] | None = None
+        refuse_companions(self.path)
         try:
             self._database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
             try:
+                bound(self._database)
                 self._refuse_other_databases()
                 self._database.execute("PRAGMA journal_mode = WAL")
                 self._migrate()
@@ -80,15 +84,20 @@ class Store(Generic[M]):
         self._database.close()
 
     def _refuse_other_databases(self) -> None:
-        """Before anything is written: a store has its own tables and no others, and a new file has none."""
-        seen = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
-        tables = {str(name) for (name,) in self._database.execute(seen)}
-        if _TABLE in tables:
+        """Before anything is written: a store has exactly its version's tables, and a new file has none."""
+        found = schema_of(self._database)
+        if not found:
+            return
+        version = self._schema_version()
+        if any(name == _TABLE for _, name, _ in found):
             # A newer store may have more tables.
-            missing(STATEMENTS, self._schema_version(), where=self.path)
-        if tables and not {_TABLE} <= tables <= _TABLES:
-            other = min(tables - _TABLES or tables)[:40]
-            raise StoreError(f"{self.path} is no {self._holds.kind}'s file: it holds {other!r}. Choose another --store")
+            missing(STATEMENTS, version, where=self.path)
+        strange = strange_entry(found, schema_after(STATEMENTS[: max(version, _FIRST_VERSION)]))
+        if strange is not None:
+            raise StoreError(
+                f"{self.path} is no {self._holds.kind}'s file: it holds {strange[:40]!r}, which is not as procsnake makes it."
+                " Choose another --store"
+            )
 
     def _migrate(self) -> None:
         if not missing(STATEMENTS, self._schema_version(), where=self.path):
@@ -122,8 +131,6 @@ class Store(Generic[M]):
 
     def _config(self) -> dict[str, Any] | None:
         with self._named_damage():
-            if self._database.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
-                raise ValueError("it holds views or triggers, which no tournament has")
             row = self._database.execute("SELECT version, length(config), substr(config, 1, ?) FROM tournament", (_MAX_CONFIG,))
             found = row.fetchone()
             if found is None:

@@ -1,7 +1,8 @@
-"""Writes files and folders so that they appear whole or not at all."""
+"""Writes files and folders so that they appear whole or not at all, and never through links."""
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -26,6 +27,18 @@ def make_folder_of(path: Path) -> None:
             raise ConfigError(f"{path} can't be written: it is a folder. Choose another place")
     except OSError as error:
         raise _unwritable(path, error) from error
+
+
+def not_through_links(path: str, flags: int) -> int:
+    """Open a file as `os.open` does, for `open(…, opener=not_through_links)`. Raises `OSError` if it is a link or a pipe.
+
+    Files that stay in place while they are written need it where others may have made the folder: a link in it may lead to a
+    file of the user's.
+    """
+    if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
+        raise OSError(errno.ELOOP, "it is a link, or no plain file", path)
+    # The file may have changed meanwhile. Windows has no such flag.
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def replace_whole(path: Path, content: str | bytes) -> None:

@@ -21,6 +21,7 @@ from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ConfigError, ProcsnakeError
 from envs.common.migrations import NewerDatabaseError
 from envs.common.printable import file_name, printable
+from envs.common.sqlite_files import UnsafeDatabaseError
 from serve.archive.outcome import DRAW, LOST, WON, percentiles
 from serve.archive.rows import unpack
 from serve.archive.story import Row, boards_of_others, bodies_of, dead_on, deaths, in_order, with_bodies
@@ -218,7 +219,7 @@ class GameArchive:
         try:
             with _named_damage(), self._database.reading() as connection:
                 yield connection
-        except (sa.exc.SQLAlchemyError, OSError, NewerDatabaseError) as error:
+        except (sa.exc.SQLAlchemyError, OSError, NewerDatabaseError, UnsafeDatabaseError) as error:
             raise GamesUnavailableError(f"the games can't be read: {str(error).splitlines()[0]}") from error
 
 

@@ -6,8 +6,10 @@ requests may come twice, late or to another process, and a batch that may or may
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +21,15 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from envs.common.errors import ConfigError, MissingDependencyError, pip_install
 from envs.common.migrations import missing
+from envs.common.sqlite_files import (
+    SchemaEntry,
+    UnsafeDatabaseError,
+    bound,
+    refuse_companions,
+    schema_after,
+    schema_of,
+    strange_entry,
+)
 from serve.archive.option import without_password
 from serve.archive.outcome import AnswerRow, cause_of_death, not_played, percentiles, result
 from serve.archive.rows import GAME_BYTES, TURN_BYTES, GameRows, game_bytes, turn_bytes, unpack
@@ -122,7 +133,7 @@ class Database:
                 "psycopg", feature="a PostgreSQL database", install=pip_install("procsnake[postgres]")
             ) from error
         if kind == "sqlite":
-            sa.event.listen(self._engine, "connect", _set_up_sqlite)
+            sa.event.listen(self._engine, "connect", self._set_up_sqlite)
             sa.event.listen(self._engine, "begin", _begin_sqlite)
         self._identity: tuple[int, int] | None = _NOBODYS
         self._is_sure = False
@@ -164,6 +175,7 @@ class Database:
                 return
             if self.file is not None:
                 self._engine.dispose()
+                refuse_companions(self.file)
                 self.file.parent.mkdir(parents=True, exist_ok=True)
             with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
                 if self.file is None:
@@ -174,6 +186,34 @@ class Database:
                 self._migrate(connection, is_new=not existed)
             self.times_created += not existed
             self._identity, self._is_sure = _identity(self.file), True
+
+    def _set_up_sqlite(self, connection: sqlite3.Connection, _: Any) -> None:
+        # The driver's own transactions begin too late to be of use (see `_begin_sqlite`).
+        connection.isolation_level = None
+        bound(connection)
+        self._refuse_other_schemas(connection)
+        for setting in (
+            "auto_vacuum=INCREMENTAL",
+            "journal_mode=WAL",
+            "synchronous=NORMAL",
+            "wal_autocheckpoint=256",
+            "journal_size_limit=1048576",
+        ):
+            connection.execute(f"PRAGMA {setting}").fetchall()
+
+    def _refuse_other_schemas(self, connection: sqlite3.Connection) -> None:
+        """Before anything is written: a file has tables of ours alone, in the form that we gave them."""
+        found, expected = schema_of(connection), _own_schema(STATEMENTS)
+        if {entry for entry in expected if entry[1] == _SCHEMA_VERSION.name} <= found:
+            # A newer archive may have more tables.
+            row = connection.execute(f"SELECT version FROM {_SCHEMA_VERSION.name}").fetchone()
+            missing(STATEMENTS, row[0] if row else 0, where=self._name)
+        strange = strange_entry(found, expected)
+        if strange is not None:
+            raise UnsafeDatabaseError(
+                f"{self.file} is no archive of games: it holds {strange[:40]!r}, which is not as procsnake makes it. "
+                "Choose another --database"
+            )
 
     def _migrate(self, connection: sa.Connection, *, is_new: bool) -> None:
         version = connection.scalar(sa.select(_SCHEMA_VERSION.c.version)) or 0
@@ -326,6 +366,18 @@ def _select_key(key: tuple[str, str, str], *columns: sa.ColumnElement[Any]) -> s
     return sa.select(*columns).where(GAMES.c.game_id == key[0], GAMES.c.snake == key[1], GAMES.c.you == key[2])
 
 
+@functools.cache
+def _own_schema(statements: tuple[str, ...]) -> set[SchemaEntry]:
+    """The entries of an archive's schema in SQLite, as it is created, and as the statements lead to it from an older one."""
+    dialect = sqlite.dialect()
+    tables = [str(sa.schema.CreateTable(table).compile(dialect=dialect)) for table in _META.sorted_tables]
+    indexes = [
+        str(sa.schema.CreateIndex(index).compile(dialect=dialect)) for table in _META.sorted_tables for index in table.indexes
+    ]
+    created = [*tables, *indexes]
+    return schema_after(created) | schema_after([*created, *statements])
+
+
 def _identity(file: Path | None) -> tuple[int, int] | None:
     """Which file lies there now; None if none does."""
     if file is None:
@@ -335,19 +387,6 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _set_up_sqlite(connection: Any, _: Any) -> None:
-    # The driver's own transactions begin too late to be of use (see `_begin_sqlite`).
-    connection.isolation_level = None
-    for setting in (
-        "auto_vacuum=INCREMENTAL",
-        "journal_mode=WAL",
-        "synchronous=NORMAL",
-        "wal_autocheckpoint=256",
-        "journal_size_limit=1048576",
-    ):
-        connection.execute(f"PRAGMA {setting}").fetchall()
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

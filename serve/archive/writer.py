@@ -11,6 +11,7 @@ from collections.abc import Callable
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from envs.battlesnake.webhook import WebhookError
+from envs.common.errors import ProcsnakeError
 from serve.archive.rows import Event, GameRows, rows_of
 from serve.archive.tables import Database
 from serve.logs import Seldom
@@ -290,4 +291,6 @@ def _in_memory(item: Event | GameRows) -> int:
 
 def _is_trouble(error: Exception) -> bool:
     """Whether the database is to blame, so that the same rows may pass later."""
-    return isinstance(error, OSError) or (isinstance(error, DBAPIError) and not isinstance(error, DataError | IntegrityError))
+    if isinstance(error, OSError | ProcsnakeError):
+        return True
+    return isinstance(error, DBAPIError) and not isinstance(error, DataError | IntegrityError)

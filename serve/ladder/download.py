@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,7 @@ from envs.battlesnake.settings import Settings
 from envs.battlesnake.webhook import game_object
 from envs.common.bounded import parse_json, read_text
 from envs.common.errors import ConfigError
+from envs.common.whole_files import not_through_links
 from serve.ladder.client import PAGE, ArenaClient
 from serve.ladder.errors import ArenaError, StrangeAnswerError
 from serve.ladder.records import BOARDS, OVER
@@ -169,13 +171,20 @@ def _kept(part: Path) -> list[Any]:
             whole += len(line.encode())
     except (ValueError, OSError):
         pass  # From here on it is fetched anew.
-    os.truncate(part, whole)
+    with _writing(part), open(part, "r+b", opener=not_through_links) as file:
+        file.truncate(whole)
     return frames
 
 
 def _open(part: Path) -> Any:
-    try:
+    with _writing(part):
         part.parent.mkdir(parents=True, exist_ok=True)
-        return part.open("a", encoding="utf-8")
+        return open(part, "a", encoding="utf-8", opener=not_through_links)
+
+
+@contextmanager
+def _writing(part: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise ConfigError(f"{part} can't be written: {error.strerror or error}. Choose another --out") from error

@@ -12,6 +12,7 @@ import pytest
 from procsnake import main
 from serve.archive.rows import MAX_UNPACKED_BYTES, pack, unpack
 from tests.serve.archive.test_tables import OLD
+from tests.sqlite_journal import write_journal
 
 DAMAGE = [
     ("UPDATE games SET game = '{'", ()),
@@ -50,6 +51,32 @@ def test_a_damaged_archive_is_one_line_or_one_for_each_game(damaged, tmp_path, c
         assert (code, len(told)) == (2, 1), told
     main(["games", "list", "--database", url])
     assert "Traceback" not in capsys.readouterr().err
+
+
+ENDLESS = "CREATE VIEW turns AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS number FROM n"
+
+
+@pytest.mark.parametrize("statement", ["ALTER TABLE games ADD COLUMN more BLOB AS (zeroblob(900000000))", ENDLESS])
+def test_a_schema_that_is_a_program_is_refused_before_it_runs(damaged, tmp_path, capsys, statement):
+    url = damaged("DROP TABLE turns")
+    file = tmp_path / "games.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(statement)
+    before = file.read_bytes()
+    assert main(["games", "list", "--database", url]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "is no archive of games: it holds" in line
+    assert file.read_bytes() == before
+
+
+def test_a_journal_beside_an_archive_deletes_nothing(damaged, tmp_path, capsys):
+    url = damaged("UPDATE turns SET x = 0")
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_text("years of work")
+    write_journal(tmp_path / "games.db", names=thesis)
+    assert main(["games", "list", "--database", url]) == 2
+    assert "can delete other files" in capsys.readouterr().err
+    assert thesis.exists()
 
 
 def test_a_damaged_game_does_not_keep_the_others_from_being_exported(damaged, tmp_path, capsys):

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from envs.common.errors import ConfigError
 from envs.common.printable import in_one_line
+from envs.common.whole_files import not_through_links
 from train.runs.folder import RunError
 
 LOST = -1000
@@ -55,7 +56,7 @@ def on_this_machine(
     words: Sequence[str], log: Path, num_threads: int | None, before: Callable[[], None] | None = None
 ) -> subprocess.Popen[bytes]:
     """Begin a training as a process of its own, which first calls `before`."""
-    with log.open("ab") as output:
+    with open(log, "ab", opener=not_through_links) as output:
         # In a session of its own, so that Ctrl-C reaches it once: from here.
         return subprocess.Popen(
             [sys.executable, "-m", "procsnake", "train", *words],

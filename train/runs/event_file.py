@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from envs.common.whole_files import not_through_links
+
 
 class EventFile:
     """A TensorBoard event file to which each row is appended in one write.
@@ -38,5 +40,5 @@ class EventFile:
         content = Event(wall_time=time.time(), **fields).SerializeToString()
         length = struct.pack("<Q", len(content))
         checks = [struct.pack("<I", masked_crc32c(part)) for part in (length, content)]
-        with open(self._path, "ab", buffering=0) as file:
+        with open(self._path, "ab", buffering=0, opener=not_through_links) as file:
             file.write(length + checks[0] + content + checks[1])

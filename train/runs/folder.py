@@ -24,7 +24,7 @@ from envs.common import own_files
 from envs.common.bounded import MAX_YAML_BYTES, parse_json, parse_yaml, read_text
 from envs.common.command_line import shell_command
 from envs.common.errors import ProcsnakeError
-from envs.common.whole_files import replace_whole
+from envs.common.whole_files import not_through_links, replace_whole
 from train.config import Experiment
 from train.runs.manifest import write_manifest
 
@@ -157,7 +157,7 @@ class RunFolder:
                 self._columns += new
                 replace_whole(self.path / CURVE, _csv(self._columns, [*rows, row], header=True))
                 return
-            with open(self.path / CURVE, "ab") as file:
+            with open(self.path / CURVE, "ab", opener=not_through_links) as file:
                 file.write(_csv(self._columns, [row], header=False).encode())
 
     @property

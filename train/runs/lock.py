@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from envs.common.whole_files import not_through_links
 from train.runs.folder import LOCK, RunError, disk_errors
 
 if sys.platform == "win32":
@@ -21,6 +22,9 @@ else:
 _BEHIND_THE_TEXT = 1 << 20
 """Windows lets nobody read a byte that another process has locked. There, the lock is a byte far behind the holder's name."""
 
+_BEGINNING = '{"pid": '
+"""How the text of a lock begins."""
+
 
 @contextmanager
 def locked(run: Path) -> Iterator[None]:
@@ -28,11 +32,12 @@ def locked(run: Path) -> Iterator[None]:
 
     The kernel releases the lock of a process that dies, so on one machine a lock is never stale. Machines that share a folder
     may not share locks; then the name that an unfinished run has left in the file counts. Raises `RunError`, which names who
-    holds the lock.
+    holds the lock, and for a file that is no lock: it stays as it is.
     """
     with ExitStack() as stack:
         with disk_errors(run):
-            file = stack.enter_context(open(run / LOCK, "a+", encoding="utf-8"))
+            file = stack.enter_context(open(run / LOCK, "a+", encoding="utf-8", opener=not_through_links))
+        _refuse_other_files(file, run)
         _take(file, run)
         try:
             yield
@@ -43,6 +48,18 @@ def locked(run: Path) -> Iterator[None]:
 def forget_lock(run: Path) -> None:
     """Remove the lock of a machine that is known not to run any more."""
     (run / LOCK).unlink(missing_ok=True)
+
+
+def _refuse_other_files(file: Any, run: Path) -> None:
+    """Raise `RunError` for a file that holds something else: by a hard link it may be any file of the user's."""
+    file.seek(0)
+    try:
+        beginning = file.read(len(_BEGINNING))
+    except ValueError:
+        beginning = "no text"
+    # A power cut may have cut a lock short.
+    if not _BEGINNING.startswith(beginning):
+        raise RunError(f"{run / LOCK} is no lock that procsnake wrote. Look at what it is, and move it away")
 
 
 def _take(file: Any, run: Path) -> None:
@@ -83,7 +100,7 @@ def _holder(file: Any) -> dict[str, Any]:
     file.seek(0)
     try:
         told = json.loads(file.read(4096) or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}
 

@@ -21,6 +21,7 @@ from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
 from envs.battlesnake.webhook import WebhookError, read_settings
 from envs.common.bounded import parse_json, read_bytes
 from envs.common.errors import ConfigError, ProcsnakeError
+from envs.common.whole_files import not_through_links
 
 EXTRAS = "procsnake"
 UNKNOWN_CAUSE = "unknown"
@@ -62,7 +63,7 @@ class Recorder:
             if self.path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "it is a folder")
             # Without a buffer, which a full disk would keep from being closed.
-            self._file = self._part.open("wb", buffering=0)
+            self._file = open(self._part, "wb", buffering=0, opener=not_through_links)  # noqa: SIM115
         self._buried: set[str] = set()
         try:
             self._write(game)

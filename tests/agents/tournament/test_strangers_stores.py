@@ -17,6 +17,7 @@ from agents.tournament.settings import Player, Tournament
 from agents.tournament.store import Store, StoreError
 from procsnake import main
 from tests.agents.tournament.made import small
+from tests.sqlite_journal import write_journal
 
 
 @pytest.fixture
@@ -58,7 +59,6 @@ DAMAGE = [
     ("UPDATE game SET moves = ?", (zlib.compress(bytes([9] * 10)),)),
     ("UPDATE game SET moves = ?", (zlib.compress(bytes(1 << 28), 9),)),
     ("UPDATE tournament SET config = ?", (json.dumps({"x": "x" * (2 << 20)}),)),
-    "DROP TABLE seat; CREATE VIEW seat AS SELECT 1",
 ]
 
 
@@ -89,6 +89,38 @@ def test_a_database_of_something_else_stays_as_it_was(tmp_path, tables):
         Store(path, Tournament)
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["notes.db"]
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS round, i AS number FROM n"
+COMPUTED = "ALTER TABLE seat ADD COLUMN more BLOB AS (zeroblob(900000000))"
+PROGRAMS = {
+    "an endless view": ("seat", f"DROP TABLE seat; CREATE VIEW seat AS {ENDLESS}"),
+    "a computed column": ("seat", COMPUTED),
+    "a trigger": ("on_game", "CREATE TRIGGER on_game AFTER INSERT ON game BEGIN DELETE FROM seat; END"),
+    "an index over an expression": ("costly", "CREATE INDEX costly ON game (length(zeroblob(round + 900000000)))"),
+    "a check": ("game", "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, 'moves BLOB NOT NULL',"
+                " 'moves BLOB NOT NULL CHECK (length(randomblob(900000000)))') WHERE name = 'game'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_schema_that_is_a_program_is_refused_before_it_runs(played, capsys, program):
+    name, statements = PROGRAMS[program]
+    change(played, statements)
+    before = played.read_bytes()
+    assert main(["tournament", "--store", str(played)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"it holds {name!r}, which is not as procsnake makes it" in line
+    assert played.read_bytes() == before
+
+
+def test_a_journal_beside_a_store_deletes_nothing(played, tmp_path, capsys):
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_text("years of work")
+    write_journal(played, names=thesis)
+    assert main(["tournament", "--store", str(played)]) == 2
+    assert "can delete other files" in capsys.readouterr().err
+    assert thesis.exists()
 
 
 def test_a_file_whose_pages_are_damaged_is_one_line(played, capsys):

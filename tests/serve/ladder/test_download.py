@@ -75,6 +75,17 @@ def test_a_download_goes_on_where_the_site_went_down(arena, command, game, tmp_p
     assert not part.exists()
 
 
+def test_a_part_that_is_a_link_harms_no_file_of_yours(arena, command, game, tmp_path):
+    thesis, folder = tmp_path / "thesis.txt", tmp_path / "outputs" / "arena-games"
+    thesis.write_text("years of work")
+    folder.mkdir(parents=True)
+    (folder / f"{game}.frames.part").symlink_to(thesis)
+    code, _, err = command("fetch", game)
+    assert code == 2
+    assert "it is a link" in err
+    assert thesis.read_text() == "years of work"
+
+
 def test_a_part_that_a_crash_cut_short_is_mended(arena, command, game, frames, tmp_path):
     folder = tmp_path / "outputs" / "arena-games"
     folder.mkdir(parents=True)

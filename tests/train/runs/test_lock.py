@@ -53,6 +53,30 @@ def test_only_one_holds_a_run(module: ModuleType, tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("link", ["symbolic", "hard"])
+def test_a_lock_that_is_another_file_of_the_users_stays_as_it_is(module: ModuleType, tmp_path: Path, link: str) -> None:
+    thesis, run = tmp_path / "thesis.txt", tmp_path / "run"
+    thesis.write_text("years of work")
+    run.mkdir()
+    (run / lock.LOCK).symlink_to(thesis) if link == "symbolic" else (run / lock.LOCK).hardlink_to(thesis)
+    with pytest.raises(RunError, match="it is a link|is no lock that procsnake wrote"), module.locked(run):
+        pass
+    assert thesis.read_text() == "years of work"
+
+
+def test_a_lock_that_leads_to_nothing_makes_no_file(tmp_path: Path) -> None:
+    (tmp_path / lock.LOCK).symlink_to(tmp_path / "new")
+    with pytest.raises(RunError, match="it is a link"), lock.locked(tmp_path):
+        pass
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_pipe_is_no_lock(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / lock.LOCK)
+    with pytest.raises(RunError, match="no plain file"), lock.locked(tmp_path):
+        pass
+
+
 def test_what_a_dead_process_left_here_is_no_lock(module: ModuleType, tmp_path: Path) -> None:
     (tmp_path / lock.LOCK).write_text(f'{{"pid": 99999999, "host": "{lock.socket.gethostname()}"}}')
     with module.locked(tmp_path):

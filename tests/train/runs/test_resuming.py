@@ -148,6 +148,38 @@ class Evil:
         return os.system, ("touch /tmp/procsnake-was-here",)
 
 
+def contents(folder):
+    """All files below a folder, with what they hold."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("trust", [[], ["--trust"]])
+@pytest.mark.parametrize("name", [".lock", "checkpoints", "tensorboard", "checkpoints/00000003/files.json", "progress.csv"])
+def test_a_link_in_a_strangers_run_harms_no_file_of_yours(tmp_path, capsys, name, trust):
+    run, home = a_run(tmp_path), tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "key").write_text("secret")
+    link = run.path / name
+    is_folder = link.is_dir() or name == "tensorboard"
+    if link.is_dir():
+        shutil.rmtree(link)
+    link.unlink(missing_ok=True)
+    link.symlink_to(home if is_folder else home / ".ssh" / "key")
+    before = contents(tmp_path)
+    assert main(["train", "--resume", str(run.path), *trust]) == 2
+    assert f"{link} is a link" in capsys.readouterr().err
+    assert contents(tmp_path) == before
+
+
+def test_trust_is_asked_for_before_anything_is_written(tmp_path, monkeypatch, capsys):
+    run = a_run(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another state"))
+    before = contents(run.path)
+    assert main(["train", "--resume", str(run.path)]) == 2
+    assert "was not made on this machine" in capsys.readouterr().err
+    assert contents(run.path) == before
+
+
 def test_a_pickle_that_was_slipped_into_an_own_checkpoint_is_refused(tmp_path):
     run = a_run(tmp_path, 1)
     (checkpoint,) = run.checkpoints()
@@ -241,7 +273,7 @@ def test_what_another_machine_left_is_explained(tmp_path):
     (tmp_path / ".lock").write_text('{"pid": 17, "host": "elsewhere"}')
     with pytest.raises(RunError, match=r"process 17 on elsewhere.*remove .*\.lock"), locked(tmp_path):
         pass
-    (tmp_path / ".lock").write_text("{torn")
+    (tmp_path / ".lock").write_text('{"pid": 1')
     with locked(tmp_path), pytest.raises(RunError, match=f"process {os.getpid()}"), locked(tmp_path):
         pass
     with locked(tmp_path):

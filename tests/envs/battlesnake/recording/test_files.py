@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -158,9 +159,25 @@ def test_a_place_where_nothing_can_be_written_is_refused_in_words(tmp_path):
     with pytest.raises(ConfigError, match="it is a folder"):
         Recorder(tmp_path, {"id": "g"})
     assert not tmp_path.with_name(f"{tmp_path.name}.part").exists()
-    (tmp_path / "game.jsonl.part").symlink_to("/dev/full")
-    with pytest.raises(ConfigError, match="can't be written: No space left"):
-        Recorder(tmp_path / "game.jsonl", {"id": "g"})
+
+
+def test_a_file_that_may_not_grow_ends_a_recording_in_words(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, before[1]))
+    try:
+        with pytest.raises(ConfigError, match="can't be written: File too large"):
+            Recorder(tmp_path / "game.jsonl", {"id": "g"})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_recording_is_not_written_through_a_link(tmp_path):
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_text("years of work")
+    (tmp_path / "game.jsonl.part").symlink_to(thesis)
+    with pytest.raises(ConfigError, match="it is a link"):
+        Recorder(tmp_path / "game.jsonl", {})
+    assert thesis.read_text() == "years of work"
 
 
 def test_imports_arena_frames(trace, tmp_path):

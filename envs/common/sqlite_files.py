@@ -1,0 +1,91 @@
+"""Opens SQLite files that strangers may have made.
+
+SQLite trusts what lies beside a database. A rollback journal may name another file, which SQLite then deletes; companions that
+are links have it write elsewhere. And a schema can be a program: views without an end, columns that are computed, triggers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import stat
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from envs.common.errors import ProcsnakeError
+
+MAX_VALUE_BYTES = 32 << 20
+"""The longest text or blob that is read from a database. What procsnake writes has at most half of it."""
+_JOURNAL, _COMPANIONS = "-journal", ("-wal", "-shm")
+_MAX_ENTRIES = 1000
+_OTHER_WRITING = re.compile(r'[\s"]+')
+_SCHEMA = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' LIMIT ?"
+
+SchemaEntry = tuple[str, str, str]
+"""Type ("table", "index", "view" or "trigger"), name, and SQL of an entry of the schema, without white space and quotes."""
+
+
+class UnsafeDatabaseError(ProcsnakeError):
+    """A SQLite file, or what lies beside it, is such that opening it could harm other files."""
+
+
+def refuse_companions(path: Path) -> None:
+    """Raise `UnsafeDatabaseError` if opening the SQLite file `path` could touch other files than its own. Nothing is opened.
+
+    The write-ahead log of a process that was killed is no danger: its content counts as the database's own.
+    """
+    _refuse_unless_plain(path, "Name the file itself")
+    journal = Path(f"{path}{_JOURNAL}")
+    if os.path.lexists(journal):
+        raise UnsafeDatabaseError(
+            f"{journal} lies beside the database. procsnake leaves no such journal, and a stranger's can delete other files. "
+            "Remove it, or take the database from whoever has it whole"
+        )
+    for ending in _COMPANIONS:
+        _refuse_unless_plain(Path(f"{path}{ending}"), "Remove it")
+
+
+def _refuse_unless_plain(path: Path, remedy: str) -> None:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        # There is none, or SQLite says why it can't be reached.
+        return
+    if stat.S_ISLNK(mode):
+        raise UnsafeDatabaseError(f"{path} is a link, and databases are not opened through links. {remedy}")
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise UnsafeDatabaseError(f"{path} is no plain file. {remedy}")
+
+
+def bound(connection: sqlite3.Connection) -> None:
+    """Have the connection refuse values of more than 32 MiB, and functions in the schema that have effects."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    if sys.version_info >= (3, 11):
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+
+
+def schema_of(connection: sqlite3.Connection) -> set[SchemaEntry]:
+    """Return the entries of the schema, at most 1000 of them, without SQLite's own."""
+    return {(kind, name, _plain(sql or "")) for kind, name, sql in connection.execute(_SCHEMA, (_MAX_ENTRIES,))}
+
+
+def schema_after(statements: Sequence[str]) -> set[SchemaEntry]:
+    """Return the schema of a database to which these statements led."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        for statement in statements:
+            connection.execute(statement)
+        return schema_of(connection)
+    finally:
+        connection.close()
+
+
+def strange_entry(found: Iterable[SchemaEntry], expected: set[SchemaEntry]) -> str | None:
+    """Return the name of an entry that isn't expected or has another form; None if there is none."""
+    return min((name for kind, name, sql in found if (kind, name, sql) not in expected), default=None)
+
+
+def _plain(sql: str) -> str:
+    return _OTHER_WRITING.sub("", sql)
