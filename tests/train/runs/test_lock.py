@@ -59,7 +59,7 @@ def test_a_lock_that_is_another_file_of_the_users_stays_as_it_is(module: ModuleT
     thesis.write_text("years of work")
     run.mkdir()
     (run / lock.LOCK).symlink_to(thesis) if link == "symbolic" else (run / lock.LOCK).hardlink_to(thesis)
-    with pytest.raises(RunError, match="it is a link|is no lock that procsnake wrote"), module.locked(run):
+    with pytest.raises(RunError, match=r"it is a link|is no lock that procsnake wrote"), module.locked(run):
         pass
     assert thesis.read_text() == "years of work"
 
