@@ -16,6 +16,7 @@ from flask import g, has_request_context
 from envs.common.printable import printable
 
 _EVERY_S = 60.0
+_BURST = 10
 
 
 class _Line(logging.Formatter):
@@ -62,28 +63,38 @@ def game_of(record: logging.LogRecord) -> str | None:
 
 
 class Seldom(logging.Filter):
-    """Lets one kind of message through once per minute of `clock`: whoever sends nonsense doesn't fill the disk."""
+    """Lets one kind of message through once per minute of `clock`: whoever sends nonsense doesn't fill the disk.
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    After a quiet time it lets `burst` of them through at once. As a logging filter it counts the messages of one line of code
+    as one kind, whatever they say.
+    """
+
+    def __init__(self, *, burst: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self._clock = clock
-        self._next: dict[str, float] = {}
+        self._burst, self._clock = burst, clock
+        self._due: dict[str, float] = {}
 
     def allows(self, kind: str) -> bool:
         """Whether a message of this kind is let through now."""
         now = self._clock()
-        if now < self._next.get(kind, -math.inf):
+        # When the next one would be due if each had waited for its minute; a burst runs ahead of that.
+        due = max(now, self._due.get(kind, -math.inf))
+        if due > now + (self._burst - 1) * _EVERY_S:
             return False
-        self._next[kind] = now + _EVERY_S
+        self._due[kind] = due + _EVERY_S
         return True
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return self.allows(str(record.msg)[:200])
+        return self.allows(f"{record.pathname}:{record.lineno}")
 
 
 def configure(*, as_json: bool = False) -> None:
-    """Have all loggers of this process write warnings and worse in this form."""
+    """Have all loggers of this process write warnings and worse in this form, other libraries' too.
+
+    Of one line of code ten messages are written at once, and then one per minute: no caller can fill the disk with them.
+    """
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(Seldom(burst=_BURST))
     handler.setFormatter(_Json() if as_json else _Line())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
 

@@ -70,6 +70,8 @@ class Loop(uvicorn.Server):
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=STOP_S,
             ws_max_size=1024,
+            # Spectators say nothing that would be worth the work and the memory.
+            ws_per_message_deflate=False,
             ws_ping_interval=25,
         )
         super().__init__(config)

@@ -3,13 +3,16 @@
 uvicorn parses requests; this module adds the limits that it lacks. A request must be whole, headers and body, `READ_S` seconds
 after its first byte (or after the connection was made). When too many connections are open, the one that has been quiet the
 longest is closed for the newcomer. The silence of one that never completed a request counts tenfold. One that is being
-answered is never closed.
+answered, or that is a WebSocket, is never closed; WebSockets are few.
+
+A limit that is passed ends the parsing at once: what else came in the same packet is not looked at.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 import time
 from collections import Counter, OrderedDict
@@ -20,6 +23,7 @@ from typing import Any, NamedTuple
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
+from serve.logs import Seldom
 from serve.transport.rate_limit import caller_of
 
 try:
@@ -32,11 +36,22 @@ READ_S = 5.0
 WRITE_S = 5.0
 """How many seconds a client may leave an answer unread that doesn't fit into the buffers between us."""
 MAX_CONNECTIONS, MAX_PER_ADDRESS = 2048, 1024
-MAX_HEAD_BYTES = 64 << 10
+MAX_HEAD_BYTES, MAX_HEADERS = 16 << 10, 100
+"""How large a request's line and headers may be together, and how many headers there may be; the same for trailers."""
 MAX_PIPELINED = 8
+MAX_WEB_SOCKETS = 32
+"""How many WebSockets one process keeps open. More of them than there are places for spectators are told so, and closed."""
+MAX_HEARD_AT_ONCE, MAX_HEARD = 2 << 10, 64 << 10
+"""How many bytes a spectator may send at once, and in all: it has nothing to say but that it is there, or that it leaves."""
+_FED_AT_ONCE = 16 << 10
+_LONGEST_HOST = len(":65535") + 253
 _RESERVED_FILES = 200
 _STRANGERS_IMPATIENCE = 10
 """How many seconds of an idle player's silence weigh as much as one of somebody who never completed a request."""
+
+
+log = logging.getLogger(__name__)
+_seldom = Seldom()
 
 
 class _Quiet(NamedTuple):
@@ -58,6 +73,7 @@ class Connections:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.most, self.per_address = min(most, _files() - _RESERVED_FILES), per_address
+        self.web_sockets = 0
         self._counts: Counter[str] = Counter()
         self._strangers: OrderedDict[_Protocol, _Quiet] = OrderedDict()
         self._idle: OrderedDict[_Protocol, _Quiet] = OrderedDict()
@@ -128,15 +144,52 @@ class _WriteDeadline:
 
 
 class _WebSocket(_WriteDeadline, WSProtocol):
-    pass
+    """A spectator's connection after the handshake. `on_lost` is called when it has ended."""
+
+    def __init__(self, *args: Any, on_lost: Callable[[], None], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._on_lost, self._heard = on_lost, 0
+
+    def begin(self, request_head: bytes) -> None:
+        """Read the request for the WebSocket, which was parsed before. A fault in it ends this connection and nothing else."""
+        try:
+            super().data_received(request_head)
+        except Exception as error:
+            if _seldom.allows(type(error).__name__):
+                log.warning("a request for a WebSocket can't be read: %s", type(error).__name__)
+            self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._heard += len(data)
+        if len(data) > MAX_HEARD_AT_ONCE or self._heard > MAX_HEARD:
+            self.transport.abort()
+            return
+        super().data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._on_lost()
+        super().connection_lost(exc)
+
+
+class _Refusal(Exception):
+    """Ends the parsing of what came, after which the connection is closed."""
 
 
 class _Head:
-    """A request's headers, or the trailers behind its chunks, while they arrive: bytes so far, those of the piece in which they
-    began left out."""
+    """A request's line and headers, or the trailers behind its chunks, while they arrive.
+
+    `field_bytes` counts whole fields. `piece_bytes` counts the pieces that came after the one in which the head began.
+    """
 
     def __init__(self, *, is_trailer: bool = False) -> None:
-        self.size, self.is_trailer = 0, is_trailer
+        self.field_bytes, self.piece_bytes, self.headers = 0, 0, 0
+        self.is_trailer = is_trailer
+
+    def add_field(self, size: int) -> None:
+        """Count a whole field. Raises `_Refusal` if the head is too large."""
+        self.field_bytes += size
+        if self.field_bytes > MAX_HEAD_BYTES or self.headers > MAX_HEADERS:
+            raise _Refusal
 
 
 class _Protocol(_WriteDeadline, HttpToolsProtocol):
@@ -169,18 +222,45 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         self._end_reading()
+        if not _can_be_upgraded(self.headers):
+            self._refuse(400, "this is no request for a WebSocket as RFC 6455 has it")
+        elif self._connections.web_sockets >= MAX_WEB_SOCKETS:
+            self._refuse(503, "too many people are watching")
+        else:
+            self._become_web_socket()
+
+    def _become_web_socket(self) -> None:
+        """Hand the connection over to a WebSocket, which goes on being counted as a connection."""
+        self._connections.answering(self)
+        self._connections.web_sockets += 1
+        self.connections.discard(self)
+        lines = [b"%b %b HTTP/1.1" % (self.scope["method"].encode(), self.url)]
+        lines += [b"%b: %b" % header for header in self.headers]
+        web_socket = _WebSocket(self.config, self.server_state, self.app_state, on_lost=self._web_socket_lost)
+        web_socket.connection_made(self.transport)
+        self.transport.set_protocol(web_socket)
+        web_socket.begin(b"\r\n".join([*lines, b"", b""]))
+
+    def _web_socket_lost(self) -> None:
+        self._connections.web_sockets -= 1
         self._uncount()
-        super().handle_websocket_upgrade()
 
     def data_received(self, data: bytes) -> None:
+        # Limits are looked at between these pieces, and what comes behind a request for a WebSocket is dropped.
+        for start in range(0, len(data), _FED_AT_ONCE):
+            if self.transport.is_closing() or self.transport.get_protocol() is not self:
+                return
+            self._piece_received(data[start : start + _FED_AT_ONCE])
+
+    def _piece_received(self, piece: bytes) -> None:
         if self._deadline is None and not self._unanswered:
             self._begin_reading()
         head = self._head
-        super().data_received(data)
+        super().data_received(piece)
         if head is not None and head is self._head:
-            head.size += len(data)
-            if head.size > MAX_HEAD_BYTES:
-                self._refuse(431, "the request's headers or trailers are too large")
+            head.piece_bytes += len(piece)
+            if head.piece_bytes > MAX_HEAD_BYTES:
+                self._refuse_head()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -188,9 +268,18 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
         if self._deadline is None:
             self._begin_reading()
 
+    def on_url(self, url: bytes) -> None:
+        if self._head is not None:
+            self._head.add_field(len(url))
+        super().on_url(url)
+
     def on_header(self, name: bytes, value: bytes) -> None:
+        head = self._head
+        if head is not None:
+            head.headers += 1
+            head.add_field(len(name) + len(value))
         # uvicorn would add a trailer to the headers, and keep it while the request is answered.
-        if self._head is not None and not self._head.is_trailer:
+        if head is not None and not head.is_trailer:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -199,6 +288,7 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
         super().on_headers_complete()
         if len(self.pipeline) > MAX_PIPELINED:
             self.transport.abort()
+            raise _Refusal
 
     def on_chunk_header(self) -> None:
         """Expect trailers: the last chunk has no body, and nothing else tells that it is the last."""
@@ -223,7 +313,15 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
             self._connections.idle(self, self._address)
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(400, "this is not HTTP as RFC 9112 has it")
+        """Answer what can't be parsed, and what was refused while it was parsed."""
+        head = self._head
+        if head is not None and (head.field_bytes > MAX_HEAD_BYTES or head.headers > MAX_HEADERS):
+            self._refuse_head()
+        else:
+            self._refuse(400, "this is not HTTP as RFC 9112 has it")
+
+    def _refuse_head(self) -> None:
+        self._refuse(431, "the request's headers or trailers are too large, or too many")
 
     def _begin_reading(self) -> None:
         self._deadline = self.loop.call_later(READ_S, self._too_slow)
@@ -250,6 +348,21 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
         if self._is_counted:
             self._is_counted = False
             self._connections.remove(self, self._address)
+
+
+def _can_be_upgraded(headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether wsproto can decode these headers, which it does without a guard and, for a long host, in quadratic time."""
+    try:
+        for name, value in headers:
+            if name == b"host":
+                if len(value) > _LONGEST_HOST:
+                    return False
+                value.decode("idna")
+            elif name == b"connection" or name.startswith(b"sec-websocket-"):
+                value.decode("ascii")
+    except UnicodeError:
+        return False
+    return True
 
 
 def protocols(connections: Connections) -> dict[str, Any]:

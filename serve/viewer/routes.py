@@ -88,8 +88,11 @@ def home_page(access: Access) -> BaseResponse | None:
 
     Otherwise return None; engines get the snake's info.
     """
+    # Access first: a long Accept takes long to read.
+    if not (_brings_token(access) or access.allows()):
+        return None
     accept = request.accept_mimetypes
-    if accept["text/html"] <= accept["application/json"] or not (_brings_token(access) or access.allows()):
+    if accept["text/html"] <= accept["application/json"]:
         return None
     return with_headers(_page("games.html", access))
 

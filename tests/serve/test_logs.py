@@ -64,6 +64,30 @@ def test_a_strangers_text_forges_no_line():
     assert len(logs._Json().format(record("%s", HOSTILE, game=HOSTILE, exc_info=failure())).splitlines()) == 1
 
 
+def test_one_line_of_code_can_not_fill_the_log():
+    now, seen = [0.0], []
+    seldom = logs.Seldom(burst=3, clock=lambda: now[0])
+    log = logging.Logger("another library's")
+    log.addFilter(seldom)
+    log.addFilter(lambda record: seen.append(record.getMessage()))
+
+    def say(times):
+        for number in range(times):
+            log.warning("connection %d failed", number)
+
+    say(1000)
+    assert len(seen) == 3
+    log.warning("of another line")
+    assert seen.pop() == "of another line"
+    for minute in range(1, 11):
+        now[0] = 60.0 * minute
+        say(1000)
+    assert len(seen) == 3 + 10
+    now[0] = 1000.0
+    say(1000)
+    assert len(seen) == 3 + 10 + 3
+
+
 def test_the_request_at_hand_tells_the_game():
     with Flask("x").test_request_context():
         g.game = "game-2"
