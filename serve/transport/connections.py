@@ -38,6 +38,7 @@ WRITE_S = 5.0
 MAX_CONNECTIONS, MAX_PER_ADDRESS = 2048, 1024
 MAX_HEAD_BYTES, MAX_HEADERS = 16 << 10, 100
 """How large a request's line and headers may be together, and how many headers there may be; the same for trailers."""
+MAX_ADDRESS_BYTES = 4 << 10
 MAX_PIPELINED = 8
 MAX_WEB_SOCKETS = 32
 """How many WebSockets one process keeps open. More of them than there are places for spectators are told so, and closed."""
@@ -178,17 +179,31 @@ class _Refusal(Exception):
 class _Head:
     """A request's line and headers, or the trailers behind its chunks, while they arrive.
 
-    `field_bytes` counts whole fields. `piece_bytes` counts the pieces that came after the one in which the head began.
+    `field_bytes` counts whole headers. `piece_bytes` counts the pieces that came after the one in which the head began.
     """
 
     def __init__(self, *, is_trailer: bool = False) -> None:
-        self.field_bytes, self.piece_bytes, self.headers = 0, 0, 0
+        self.address_bytes, self.field_bytes, self.piece_bytes, self.headers = 0, 0, 0, 0
         self.is_trailer = is_trailer
 
-    def add_field(self, size: int) -> None:
-        """Count a whole field. Raises `_Refusal` if the head is too large."""
+    def add_address(self, size: int) -> None:
+        """Count a part of the address. Raises `_Refusal` if the head is too large."""
+        self.address_bytes += size
+        self._check()
+
+    def add_header(self, size: int) -> None:
+        """Count a whole header. Raises `_Refusal` if the head is too large."""
+        self.headers += 1
         self.field_bytes += size
-        if self.field_bytes > MAX_HEAD_BYTES or self.headers > MAX_HEADERS:
+        self._check()
+
+    @property
+    def is_too_large(self) -> bool:
+        size = max(self.address_bytes + self.field_bytes, self.piece_bytes)
+        return size > MAX_HEAD_BYTES or self.headers > MAX_HEADERS or self.address_bytes > MAX_ADDRESS_BYTES
+
+    def _check(self) -> None:
+        if self.is_too_large:
             raise _Refusal
 
 
@@ -259,7 +274,7 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
         super().data_received(piece)
         if head is not None and head is self._head:
             head.piece_bytes += len(piece)
-            if head.piece_bytes > MAX_HEAD_BYTES:
+            if head.is_too_large:
                 self._refuse_head()
 
     def on_message_begin(self) -> None:
@@ -270,14 +285,13 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         if self._head is not None:
-            self._head.add_field(len(url))
+            self._head.add_address(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         head = self._head
         if head is not None:
-            head.headers += 1
-            head.add_field(len(name) + len(value))
+            head.add_header(len(name) + len(value))
         # uvicorn would add a trailer to the headers, and keep it while the request is answered.
         if head is not None and not head.is_trailer:
             super().on_header(name, value)
@@ -314,8 +328,7 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what can't be parsed, and what was refused while it was parsed."""
-        head = self._head
-        if head is not None and (head.field_bytes > MAX_HEAD_BYTES or head.headers > MAX_HEADERS):
+        if self._head is not None and self._head.is_too_large:
             self._refuse_head()
         else:
             self._refuse(400, "this is not HTTP as RFC 9112 has it")

@@ -26,6 +26,8 @@ _MAX_RUNS = 2048
 """The most runs of equal hazards. Each of 25 x 25 stacks is one run, and few stacks are split into two."""
 _MAX_BLANKS = 256
 """How many blanks may stand before the list's end."""
+_LONGEST_ENTRY = 128
+"""How long the text of one hazard may be with the comma before it. The program compares with copies of 64 of them."""
 _HAZARDS = re.compile(rb'(?<!\\)"hazards"\s*:\s*\[')
 _POINT = re.compile(rb'\s*,\s*\{\s*"x"\s*:\s*-?\d{1,9}\s*,\s*"y"\s*:\s*-?\d{1,9}\s*\}')
 
@@ -80,13 +82,16 @@ def _with_each_hazard_once(data: bytes) -> tuple[bytes, dict[bytes, int]]:
 def _count_runs(data: bytes, start: int, end: int) -> dict[bytes, int]:
     """How often each `,{…}` is in `data[start:end]`, a list without its brackets; a comma is put before its first entry.
 
-    Nothing is returned if there are more than `_MAX_RUNS` runs of equal ones. The text, which may be long, is not copied.
+    Nothing is returned if there are more than `_MAX_RUNS` runs of equal ones, or if an entry is longer than `_LONGEST_ENTRY`.
+    The text, which may be long, is not copied.
     """
     layers: dict[bytes, int] = {}
     tail = data[max(start, end - _MAX_BLANKS) : end]
     place, end = start, end - len(tail) + len(tail.rstrip())
     for _ in range(_MAX_RUNS):
-        after = data.find(b"}", place, end) + 1 or end
+        after = data.find(b"}", place, min(end, place + _LONGEST_ENTRY)) + 1 or end
+        if after - place >= _LONGEST_ENTRY:
+            return {}
         entry, times = (b"" if layers else b",") + data[place:after], 1
         for count in (64, 8, 1):
             block = entry * count

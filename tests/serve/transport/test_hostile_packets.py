@@ -12,7 +12,7 @@ import agents
 from serve.arena import create_app
 from serve.server import running
 from serve.transport import connections
-from serve.transport.connections import MAX_HEAD_BYTES, MAX_HEADERS, MAX_HEARD_AT_ONCE
+from serve.transport.connections import MAX_ADDRESS_BYTES, MAX_HEADERS, MAX_HEARD_AT_ONCE
 from tests.serve.agents import Raises
 from tests.serve.archive.played import play, tell
 from tests.serve.transport.test_connections import ask, connected, everything
@@ -60,7 +60,7 @@ def test_requests_that_run_ahead_are_not_even_parsed(snake, monkeypatch):
         LINE + b"Accept: " + b"text/html;q=0.5," * 4000,
         LINE + b"x" * 60_000,
         LINE + b"a: \r\n" * (MAX_HEADERS + 1),
-        b"GET /" + b"x" * MAX_HEAD_BYTES + b" HTTP/1.1\r\n",
+        b"GET /" + b"x" * MAX_ADDRESS_BYTES + b" HTTP/1.1\r\n",
     ],
     ids=["one packet", "half a header", "half a name", "many headers", "address"],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections import Counter
 
 import pytest
@@ -125,6 +126,20 @@ def test_what_no_game_has_is_too_large():
         read_body(b"[" * (MAX_VALUES + 1))
     with pytest.raises(TooLargeError, match="bytes"):
         read_body(b'{"a":"' + b"a" * MAX_OTHER_BYTES + b'"}')
+
+
+@pytest.mark.parametrize("entry", ['{"x":"%s","y":1}', '{"x":1,"y":1%s}', '%s{"x":1,"y":1}', "%s"])
+def test_refusing_a_large_entry_copies_it_a_few_times_at_most(entry):
+    long_entry = entry % (" " * (MAX_HAZARDS_BYTES - len(entry)))
+    body = f'{{"board":{{"hazards":[{long_entry}]}}}}'.encode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLargeError):
+            read_body(body)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 3 * len(body)
 
 
 @pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": "\\ud800"}', '{"a": 1, "a": 2}', "\ufeff{}"])
