@@ -69,7 +69,7 @@ class Chart:
     stacked: bool = False
     """If True, the lines are parts of a whole and are stacked. They must have the same x; unknown values count as 0."""
     from_zero: bool = False
-    """If True, the y axis begins at 0."""
+    """If True, the y axis begins at 0, or below the lowest value if that is negative."""
     shares: bool = False
     """If True, values are fractions 0..1 and are written as percentages."""
 

@@ -57,7 +57,7 @@ def _draw_chart(axes: Any, chart: Chart) -> None:
     if chart.shares:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_ylim(0.0, 1.02)
-    elif chart.from_zero or chart.stacked:
+    elif (chart.from_zero or chart.stacked) and axes.dataLim.ymin >= 0.0:
         axes.set_ylim(bottom=0.0)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)

@@ -54,6 +54,19 @@ def test_parts_of_a_whole_fill_the_frame():
     np.testing.assert_allclose(axes.lines[1].get_ydata(), 1.0)
 
 
+@pytest.mark.parametrize("values", [[-1.0, -0.6, -0.5], [-1.0, 0.2, 3.0], [0.2, 1.0, 3.0], [0.0, 0.0, 0.0]])
+@pytest.mark.parametrize("spread", [None, 0.5])
+def test_an_axis_from_zero_shows_all_values_the_right_way_up(values, spread):
+    y = np.array(values)
+    band = {} if spread is None else {"low": y - spread, "high": y + spread}
+    line = Line(name="a", x=np.arange(3.0), y=y, **band)
+    (axes,) = drawn(Chart(title="t", x_label="x", y_label="y", lines=[line], from_zero=True)).axes
+    bottom, top = axes.get_ylim()
+    lowest = min(band.get("low", y))
+    assert top > max(band.get("high", y))
+    assert bottom == 0 if lowest >= 0 else bottom < lowest
+
+
 def test_charts_are_saved_below_each_other_or_not_at_all(tmp_path):
     save_charts(tmp_path / "one.png", [chart("a")])
     save_charts(tmp_path / "two.png", [chart("a"), chart()])
