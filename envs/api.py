@@ -77,6 +77,9 @@ class BatchEnv(VectorEnv):
     evaluation: Evaluation = "episodes"
     """How a policy is measured in this world. Any world can measure it by the returns of its episodes. Battlesnake measures it
     in games against opponents, and Procgen on the levels of its training and on others."""
+    samples_actions: bool = False
+    """Whether a policy that is measured by episodes draws its actions by their probabilities, as Procgen's benchmark does. If
+    not, it takes the likeliest action."""
 
     single_observation_space: Box
     single_action_space: Discrete

@@ -32,6 +32,7 @@ class BatchWrapper(BatchEnv):
         )
         self.metadata, self.render_mode = world.metadata, world.render_mode
         self.env_steps_per_advance, self.evaluation = world.env_steps_per_advance, world.evaluation
+        self.samples_actions = world.samples_actions
         if observation_space is None:
             self.observation_contract, self.views = world.observation_contract, world.views
 

@@ -25,9 +25,7 @@ from envs.common.whole_files import make_folder_of
 if TYPE_CHECKING:
     import numpy as np
 
-    from agents.bundle import Bundle
-    from agents.evaluation.episodes import Decide, ShownEpisode
-    from envs.api import BatchEnv
+    from agents.evaluation.episodes import ShownEpisode
 
 TURN_S = 0.12
 _STEPS_PER_SECOND = 8
@@ -51,7 +49,7 @@ def episode_to_watch(options: argparse.Namespace) -> ShownEpisode | None:
 
     Raises `ConfigError` for more players than one, a policy of another world and options that the world refuses.
     """
-    from agents.evaluation.episodes import RANDOM, ShownEpisode, at_random, bundle_of_a_world, world_of
+    from agents.evaluation.episodes import RANDOM, ShownEpisode, as_measured, at_random, bundle_of_a_world, world_of
 
     first, *others = options.players
     named = first in set(envs.names()) - {"battlesnake"} or (first.startswith("procgen/") and not os.path.exists(first))
@@ -81,16 +79,7 @@ def episode_to_watch(options: argparse.Namespace) -> ShownEpisode | None:
         own = bundle.card.environment["name"]
         raise ConfigError(f"{player} was trained in {own}, not in {world}. Try: {shell_command('play', own, player)}")
     own_world = world_of(bundle, **chosen)
-    return ShownEpisode(own_world, _as_measured(bundle, own_world, options.seed), seed=options.seed)
-
-
-def _as_measured(bundle: Bundle, world: BatchEnv, seed: int) -> Decide:
-    """The policy as the world's evaluation has it play: Procgen's draws actions, and doing only the likeliest may get stuck."""
-    import numpy as np
-
-    from agents.evaluation.episodes import drawn, likeliest
-
-    return drawn(bundle, np.random.default_rng(seed)) if world.evaluation == "levels" else likeliest(bundle)
+    return ShownEpisode(own_world, as_measured(bundle, own_world, seed=options.seed), seed=options.seed)
 
 
 def play_episode(episode: ShownEpisode, options: argparse.Namespace) -> int:

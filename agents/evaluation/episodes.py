@@ -24,6 +24,8 @@ POLICY, RANDOM = "policy", "random"
 _RESAMPLES = 2000
 Decide = Callable[[BatchEnv, np.ndarray], np.ndarray]
 """A function from a world, and which of its rows begin an episode, bool (R,), to actions (R,). It is called once per step."""
+Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""A network as a function from observations (R, …), and which of them begin an episode, bool (R,), to logits float32 (R, A)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,14 +80,16 @@ def world_of(bundle: Bundle, **options: Any) -> BatchEnv:
         raise ConfigError(f"the world {name!r} can't be made with options {sorted(chosen)}: {error}") from error
 
 
+def as_measured(bundle: Bundle, world: BatchEnv, *, seed: int, threads: int = 1) -> Decide:
+    """Return the policy of a bundle as it is measured in `world`: it draws its actions, or takes the likeliest ones."""
+    if world.samples_actions:
+        return drawn(bundle, np.random.default_rng(seed), threads=threads)
+    return likeliest(bundle, threads=threads)
+
+
 def likeliest(bundle: Bundle, *, threads: int = 1) -> Decide:
     """Return the policy of a bundle as a function that takes the likeliest of the actions that the mask allows."""
-    step = onnx_steps(bundle, threads)
-
-    def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
-        return _highest(step(world.observations, begins), world)
-
-    return decide
+    return by_logits(onnx_steps(bundle, threads))
 
 
 def drawn(bundle: Bundle, generator: np.random.Generator, *, threads: int = 1) -> Decide:
@@ -95,18 +99,24 @@ def drawn(bundle: Bundle, generator: np.random.Generator, *, threads: int = 1) -
     """
     if bundle.card.network["name"] == "q-network":
         return likeliest(bundle, threads=threads)
-    step = onnx_steps(bundle, threads)
+    return by_logits(onnx_steps(bundle, threads), generator)
+
+
+def by_logits(answer: Answer, generator: np.random.Generator | None = None) -> Decide:
+    """Return a function that takes the action with the highest of the logits among those that the mask allows.
+
+    With a `generator`, it draws each action by the softmax of the logits instead.
+    """
 
     def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
-        logits = step(world.observations, begins)
-        # An exponential race (Gumbel's trick) draws by the softmax of the logits.
-        return _highest(logits + generator.gumbel(size=logits.shape), world)
+        values = answer(world.observations, begins)
+        if generator is not None:
+            # An exponential race (Gumbel's trick) draws by the softmax of the logits.
+            values = values + generator.gumbel(size=values.shape)
+        allowed = world.action_mask
+        return (values if allowed is None else np.where(allowed, values, -np.inf)).argmax(1)
 
     return decide
-
-
-def _highest(values: np.ndarray, world: BatchEnv) -> np.ndarray:
-    return (values if world.action_mask is None else np.where(world.action_mask, values, -np.inf)).argmax(1)
 
 
 def at_random(seed: int) -> Decide:
@@ -150,12 +160,15 @@ def play(world: BatchEnv, decide: Decide, episodes: int, seed: int) -> tuple[np.
 def evaluate(bundle: Bundle, *, episodes: int = 200, seed: int = 0, threads: int = 1) -> list[WorldScore]:
     """Measure the policy of a bundle, and random play, over `episodes` episodes of the world in which it was trained.
 
-    Both play the same games. Raises `BundleError` for a bad bundle, and what `world_of` raises.
+    Both play the same games. The world says whether the policy draws its actions or takes the likeliest. Raises `BundleError`
+    for a bad bundle, and what `world_of` raises.
     """
     scores = []
-    for player, decide in ((POLICY, likeliest(bundle, threads=threads)), (RANDOM, at_random(seed))):
+    for player in (POLICY, RANDOM):
         world = world_of(bundle, num_games=min(episodes, GAMES_AT_ONCE))
         try:
+            policy = as_measured(bundle, world, seed=seed, threads=threads)
+            decide = policy if player == POLICY else at_random(seed)
             returns, lengths = play(world, decide, episodes, seed)
         finally:
             world.close()

@@ -83,6 +83,7 @@ class ProcgenVectorEnv(BatchEnv):
 
     metadata = {**BatchEnv.metadata, "render_modes": ["rgb_array"], "render_fps": 15}
     evaluation: Evaluation = "levels"
+    samples_actions = True
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 
 from agents import evaluation, make
 from agents.evaluation.anchored_elo import AnchoredGames, elo_against
-from agents.evaluation.episodes import GAMES_AT_ONCE, Decide, play
+from agents.evaluation.episodes import GAMES_AT_ONCE, Answer, by_logits, play
 from envs.api import BatchEnv
 from envs.battlesnake.observations import choose_observation
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
@@ -28,8 +28,9 @@ _SEED_OFFSET = 1_000_003
 class Evaluator:
     """Says when an evaluation is due and carries it out.
 
-    The policy takes the likeliest action, as an exported one does. Every evaluation of a run plays the same games (their seed
-    is the run's own plus a constant), so differences between two evaluations come from the policy. Of a curriculum they are
+    The policy acts as `procsnake evaluate` has it act in that world (`BatchEnv.samples_actions`): Procgen's draws its actions,
+    all others take the likeliest. Every evaluation of a run plays the same games with the same draws (their seed is the run's
+    own plus a constant), so differences between two evaluations come from the policy. Of a curriculum they are
     games of the last stage, whichever is being trained in (`train.worlds.build.measured`). Raises `UnknownNameError`
     for opponents that don't exist, and `ConfigError` for more of them than the board or the policy takes, and for snakes with a
     memory.
@@ -76,8 +77,14 @@ class Evaluator:
             metrics = self._against_opponents(weights)
         else:
             network = network_with(self.experiment, self._world, weights)
-            metrics = episode_means(network, self._world, episodes=self.settings.games, seed=self._seed)
+            metrics = self._episode_means(network)
         return {**metrics, "seconds_evaluation": time.monotonic() - began}
+
+    def _episode_means(self, network: torch.nn.Module) -> dict[str, float]:
+        # A Q network's values are no logits, so its policy draws nothing.
+        learned_logits = self.experiment.policy_network.name != "q-network"
+        samples = self._world.samples_actions and learned_logits
+        return episode_means(network, self._world, episodes=self.settings.games, seed=self._seed, sample=samples)
 
     def _snakes(self) -> BattlesnakeVectorEnv:
         *_, world = layers(self._world)
@@ -145,35 +152,36 @@ def group_label(group: Sequence[str]) -> str:
     return "+".join(name if count == 1 else f"{count}x{name}" for name, count in counts.items())
 
 
-def episode_means(network: torch.nn.Module, world: BatchEnv, *, episodes: int, seed: int) -> dict[str, float]:
+def episode_means(
+    network: torch.nn.Module, world: BatchEnv, *, episodes: int, seed: int, sample: bool = False
+) -> dict[str, float]:
     """Return the mean return and length of `episodes` episodes, rounded up to the same number for each row.
 
-    The policy takes the likeliest actions. A `network` with a memory keeps it from step to step in each row.
+    The policy takes the likeliest actions, or with `sample` draws them by their probabilities. A `network` with a memory keeps
+    it from step to step in each row.
     """
-    returns, lengths = play(world, _likeliest(network, world.num_envs), episodes, seed)
+    generator = np.random.default_rng(seed) if sample else None
+    returns, lengths = play(world, by_logits(_answer_of(network, world.num_envs), generator), episodes, seed)
     return {"evaluation_return_mean": float(returns.mean()), "evaluation_len_mean": float(lengths.mean())}
 
 
-def _likeliest(network: torch.nn.Module, num_rows: int) -> Decide:
+def _answer_of(network: torch.nn.Module, num_rows: int) -> Answer:
     import torch
 
     from agents.networks.recurrent import Recurrent
-    from train.rllib.modules import mask_logits
 
     player = network.one_step() if isinstance(network, Recurrent) else None
     state = torch.zeros(num_rows, player.state_size if player else 0)
 
-    def decide(world: BatchEnv, begins: np.ndarray) -> np.ndarray:
-        actions, rows = np.zeros(num_rows, np.int64), np.flatnonzero(world.valid)
-        state[begins] = 0.0
+    def answer(observations: np.ndarray, begins: np.ndarray) -> np.ndarray:
+        nonlocal state
         with torch.inference_mode():
-            seen = torch.from_numpy(world.observations[rows])
+            state[begins] = 0.0
+            seen = torch.from_numpy(observations)
             if player:
-                logits, _, state[rows] = player(seen, state[rows])
+                logits, _, state = player(seen, state)
             else:
                 logits, _ = network(seen)
-            mask = None if world.action_mask is None else torch.from_numpy(world.action_mask[rows])
-            actions[rows] = mask_logits(logits, mask).argmax(-1).numpy()
-        return actions
+        return logits.float().numpy()
 
-    return decide
+    return answer

@@ -108,11 +108,12 @@ def _episode_on_levels(run: Path, experiment: Experiment, world: BatchEnv) -> st
 
 
 def _episode(run: Path, experiment: Experiment, world: BatchEnv) -> str:
-    """An episode in the world of its training, likeliest actions."""
+    """An episode in the world of its training, played as the policy is measured there."""
     from agents.bundle import load
-    from agents.evaluation.episodes import ShownEpisode, likeliest
+    from agents.evaluation.episodes import ShownEpisode, as_measured
 
-    episode = ShownEpisode(world, likeliest(load(run)), seed=experiment.seed, most_steps=_MAX_STEPS)
+    policy = as_measured(load(run), world, seed=experiment.seed)
+    episode = ShownEpisode(world, policy, seed=experiment.seed, most_steps=_MAX_STEPS)
     with tempfile.TemporaryDirectory(prefix="procsnake-") as scratch:
         mp4 = write_film(Path(scratch) / "episode.mp4", episode.pictures(), fps=_FPS).read_bytes()
     return film(mp4, str(episode))

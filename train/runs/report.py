@@ -133,7 +133,7 @@ def _returns(record: WorldRecord) -> Iterator[str]:
         for score in record.scores
     ]
     yield table(rows, head=("player", "episodes", "return", "95 % interval", "steps"))
-    yield note("After training, likeliest actions, beside random play. Intervals: bootstrap.")
+    yield note("After training, beside random play. Intervals: bootstrap.")
 
 
 def _win_rates(folder: Path, config: Mapping[str, Any], history: Columns, record: EvaluationRecord | None) -> list[str]:

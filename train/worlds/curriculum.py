@@ -59,6 +59,7 @@ class Curriculum(BatchEnv):
         )
         # What is seen is the same in all stages, and so are the ways to show it.
         self.observation_contract, self.views = first.observation_contract, first.views
+        self.samples_actions = self.worlds[-1].samples_actions
         if first.action_mask is not None:
             self.action_mask = np.ones((self.num_envs, first.action_mask.shape[1]), np.bool_)
         if self_play is not None:

@@ -52,6 +52,7 @@ class Mixture(BatchEnv):
         )
         # What is seen is the same everywhere, and so are the ways to show it.
         self.observation_contract, self.views = first.observation_contract, first.views
+        self.samples_actions = any(world.samples_actions for world in self.worlds)
         if first.action_mask is not None:
             self.action_mask = np.ones((self.num_envs, first.action_mask.shape[1]), np.bool_)
         ends = np.cumsum([world.num_envs for world in self.worlds]).tolist()

@@ -3,11 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load as load_weights
 
 import agents
 import envs
 from agents.agent import Agent
-from agents.evaluation import evaluate
+from agents.bundle import load
+from agents.evaluation import evaluate, procgen
 from agents.evaluation.anchored_elo import AnchoredGames, elo_against
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.common.errors import ConfigError, UnknownNameError
@@ -145,6 +147,39 @@ def test_other_worlds_are_measured_by_their_episodes(stops, expected_return, exp
     world = envs.make("corridor", num_games=3)
     means = episode_means(Steady(stops), world, episodes=20, seed=0)
     assert means == {"evaluation_return_mean": expected_return, "evaluation_len_mean": expected_length}
+
+
+def on_levels(champion):
+    """An experiment in the world of a shipped Procgen policy, and that policy's weights as the learner holds them."""
+    bundle = load(champion)
+    settings = {"every_iterations": 1, "games": 2, "env_options": {"levels": "test:200"}}
+    experiment = Experiment.from_dict({**bundle.card.config, "evaluation": settings})
+    weights = {f"network.{name}": value for name, value in load_weights(bundle.weights).items()}
+    return experiment, weights
+
+
+def test_where_levels_measure_a_run_measures_as_the_command_evaluate_does():
+    """On the same unseen levels with the same seed the same episodes are played, action for action."""
+    experiment, weights = on_levels("champion-coinrun")
+    evaluator = Evaluator(experiment)
+    measured, _ = procgen.evaluate(["champion-coinrun"], levels="test:200", episodes=2, seed=evaluator._seed)
+    means = evaluator.evaluate(weights)
+    assert means["evaluation_return_mean"] == measured.score.mean_return
+    assert means["evaluation_len_mean"] == measured.score.mean_length
+
+
+def drawing_world(kind):
+    """A Procgen game inside the worlds that are made of others."""
+    game = {"name": "procgen/coinrun", "options": {"distribution_mode": "easy"}}
+    options = {"mixture": {"worlds": [game, game]}, "curriculum": {"stages": [{**game, "until": 9}, game]}}
+    return envs.make(kind, num_games=1, **options[kind])
+
+
+@pytest.mark.parametrize("kind", ["mixture", "curriculum"])
+def test_worlds_made_of_procgen_games_draw_their_actions_too(kind):
+    world, plain = drawing_world(kind), envs.make("corridor", num_games=1)
+    assert (world.samples_actions, plain.samples_actions) == (True, False)
+    world.close()
 
 
 class UnevenWorld(ToyWorld):
