@@ -1,7 +1,8 @@
 """Turns the webhook's JSON (API v1) into a state, and a state into JSON. Requests may be hostile, so they are checked here.
 
-Engines differ in what they send. Dead snakes may stay in `board.snakes`, with heads off the board; hazards may be stacked, or
-lie above the board (snail mode); `game.map` may be empty; fields come and go. So only fields that decide a move are required.
+Engines differ in what they send. Dead snakes may stay in `board.snakes` (`envs.battlesnake.living` finds them); hazards may be
+stacked, or lie above the board (snail mode); `game.map` may be empty; fields come and go. So only fields that decide a move are
+required.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from operator import itemgetter, length_hint
 from typing import Any
 
 from envs.battlesnake import rng
+from envs.battlesnake.living import Life, LifeHistory, LifeRules, Sighting, lives_in
 from envs.battlesnake.plain import board_from_state, place_hazards, state_from_board
 from envs.battlesnake.settings import MAP_IDS, RULESETS, Settings, within_limits
 from envs.battlesnake.state import ALIVE, FULL_HEALTH, MAX_LAYERS, MAX_SIDE, MAX_SNAKES, MIN_SIDE, State
@@ -76,6 +78,8 @@ class Turn:
     ids: list[str]
     """Snake ids by slot."""
     names: list[str] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+    """Ids of the snakes in `ids` that may be dead: this request doesn't say, and no earlier one was at hand."""
 
     @property
     def number(self) -> int:
@@ -83,18 +87,63 @@ class Turn:
         return int(self.state.arrays.turn[0])
 
 
-def read_move_request(data: Any) -> Turn:
-    """Read the body of `/start`, `/move` or `/end`.
+def read_move_request(data: Any, *, history: LifeHistory | None = None) -> Turn:
+    """Read the body of `/start` or `/move`. The state holds the living snakes, as `envs.battlesnake.living` finds them.
+
+    `history` is what earlier requests of the same game and the same `you` have shown; this one is added to it. Without it a
+    snake that may be dead is listed in `Turn.undecided` and counts as living.
 
     Raises `WebhookError`, which names the first field that is wrong, and `UnheldBoardError` for a board that an official game
     can have but the engine can't hold. A setting never raises: a value that `Settings` doesn't take is read as the nearest
     that it takes, and logged once.
     """
     body = _mapping(data, "body")
-    game, board, you = (_mapping(body.get(key), key) for key in ("game", "board", "you"))
-    width, height = (_integer(board, "board", side, 1, MOST_SIDE) for side in ("width", "height"))
-    your_id = _text(you, "you", "id")
-    snakes = _read_snakes(board, you, your_id, width, height)
+    board, you = (_mapping(body.get(key), key) for key in ("board", "you"))
+    width, height = _sides(board)
+    own = _read_snake(you, "you", width, height)
+    snakes, place = _with_own(_read_snakes(board, width, height), own)
+    sighting = _sighting(body, snakes, width, height, you=place)
+    if not sighting.is_on_board(place):
+        raise WebhookError("you is dead or off the board; only living snakes are asked for a move")
+    lives = lives_in(sighting) if history is None else history.see(sighting)
+    return _turn(body, snakes, lives, place)
+
+
+def read_end_request(data: Any, *, history: LifeHistory | None = None) -> Turn | None:
+    """Read the body of `/end`, where `you` may be dead. The turn is then that of the first living snake; None if none lives.
+
+    `history` and what is raised are as in `read_move_request`.
+    """
+    body = _mapping(data, "body")
+    board = _mapping(body.get("board"), "board")
+    width, height = _sides(board)
+    snakes = _read_snakes(board, width, height)
+    sighting = _sighting(body, snakes, width, height)
+    lives = lives_in(sighting) if history is None else history.see(sighting)
+    if set(lives) <= {Life.DEAD}:
+        return None
+    return _turn(body, snakes, lives, next(place for place, life in enumerate(lives) if life is not Life.DEAD))
+
+
+def _sides(board: Mapping[str, Any]) -> tuple[int, int]:
+    return _integer(board, "board", "width", 1, MOST_SIDE), _integer(board, "board", "height", 1, MOST_SIDE)
+
+
+def _sighting(
+    body: Mapping[str, Any], snakes: Sequence[Mapping[str, Any]], width: int, height: int, *, you: int | None = None
+) -> Sighting:
+    """At the end of a game nobody is asked, so `you` is None."""
+    turn = _integer(body, "body", "turn", 0, MAX_TURN, default=0)
+    rules = LifeRules.of(_mapping(body.get("game"), "game"))
+    return Sighting.of(snakes, turn=turn, width=width, height=height, rules=rules, you=you, is_final=you is None)
+
+
+def _turn(body: Mapping[str, Any], listed: Sequence[dict[str, Any]], lives: Sequence[Life], place: int) -> Turn:
+    """The turn of the snake at `place` of the list, with those that live."""
+    game, board = (_mapping(body.get(key), key) for key in ("game", "board"))
+    width, height = _sides(board)
+    snakes = [snake for snake, life in zip(listed, lives, strict=True) if life is not Life.DEAD]
+    you = sum(life is not Life.DEAD for life in lives[:place])
     plain = {
         "turn": _integer(body, "body", "turn", 0, MAX_TURN, default=0),
         "width": width,
@@ -103,12 +152,11 @@ def read_move_request(data: Any) -> Turn:
         "food": [p for p in _points(board, "board", "food", width * height) if _on_board(p, width, height)],
     }
     hazards, settings = _read_hazards(board, width, height), read_settings(game)
-    place = next(i for i, s in enumerate(snakes) if s["id"] == your_id)
     if not MIN_SIDE <= width <= MAX_SIDE or not MIN_SIDE <= height <= MAX_SIDE or len(snakes) > MAX_SNAKES:
         what = f"is {width}x{height} with {len(snakes)} living snakes"
         held = f"sides of {MIN_SIDE} to {MAX_SIDE} and {MAX_SNAKES} snakes are played"
         _tell_once("board", f"{what}; {held}, elsewhere the answer is the safest move")
-        raise UnheldBoardError(f"board {what}; {held}", board=plain, hazards=hazards, you=place, settings=settings)
+        raise UnheldBoardError(f"board {what}; {held}", board=plain, hazards=hazards, you=you, settings=settings)
     try:
         state = state_from_board(plain, settings=settings)
         place_hazards(state, hazards)
@@ -119,27 +167,13 @@ def read_move_request(data: Any) -> Turn:
     state.arrays.key[0] = rng.combine(0, zlib.crc32(game_id.encode("utf-8", "surrogatepass")))
     return Turn(
         state=state,
-        you=place,
+        you=you,
         game_id=game_id,
         timeout_ms=_setting(game, "game", "timeout", 0, lambda value: min(max(value, 0), _MAX_TIMEOUT)) or DEFAULT_TIMEOUT_MS,
         ids=[s["id"] for s in snakes],
         names=[s["name"] for s in snakes],
+        undecided=[s["id"] for s, life in zip(listed, lives, strict=True) if life is Life.UNDECIDED],
     )
-
-
-def read_end_request(data: Any) -> Turn | None:
-    """Read the body of `/end`, where `you` may be dead. The turn is then that of the first living snake; None if none lives.
-
-    Raises what `read_move_request` raises.
-    """
-    body = _mapping(data, "body")
-    board = _mapping(body.get("board"), "board")
-    width, height = (_integer(board, "board", side, 1, MOST_SIDE) for side in ("width", "height"))
-    for n, entry in enumerate(_listed_snakes(board)):
-        snake = _mapping(entry, f"board.snakes[{n}]")
-        if _read_snake(snake, f"board.snakes[{n}]", width, height) is not None:
-            return read_move_request({**body, "you": snake})
-    return None
 
 
 def _listed_snakes(board: Mapping[str, Any]) -> list[Any]:
@@ -151,35 +185,31 @@ def _listed_snakes(board: Mapping[str, Any]) -> list[Any]:
     return listed
 
 
-def _read_snakes(
-    board: Mapping[str, Any], you: Mapping[str, Any], your_id: str, width: int, height: int
-) -> list[dict[str, Any]]:
-    """The living, with `you` taken from `you` alone, in the order of the list; you come last if it leaves you out."""
-    listed = _listed_snakes(board)
-    own = _read_snake(you, "you", width, height)
-    if own is None:
-        raise WebhookError("you is dead or off the board; only living snakes are asked for a move")
-    snakes: list[dict[str, Any]] = []
-    for n, entry in enumerate(listed):
-        snake = _mapping(entry, f"board.snakes[{n}]")
-        is_you = snake.get("id") == your_id
-        read = own if is_you else _read_snake(snake, f"board.snakes[{n}]", width, height)
-        if read is not None and not (is_you and own in snakes):
-            snakes.append(read)
-    if own not in snakes:
-        snakes.append(own)
-    return snakes
+def _read_snakes(board: Mapping[str, Any], width: int, height: int) -> list[dict[str, Any]]:
+    listed = enumerate(_listed_snakes(board))
+    return [_read_snake(_mapping(entry, name := f"board.snakes[{n}]"), name, width, height) for n, entry in listed]
 
 
-def _read_snake(snake: Mapping[str, Any], name: str, width: int, height: int) -> dict[str, Any] | None:
-    """The snake as a plain dict, or None if it is dead: without health or body, or with a part off the board."""
-    body = _read_body(snake, name, width * height + 3)
-    health = _integer(snake, name, "health", 0, FULL_HEALTH)
-    identity = {"id": _text(snake, name, "id"), "name": _name(snake)}
-    cells = set(map(_POINT, body))
-    if health == 0 or not body or not all(0 <= x < width and 0 <= y < height for x, y in cells):
-        return None
-    return {**identity, "health": health, "body": body}
+def _with_own(snakes: list[dict[str, Any]], own: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
+    """The snakes with `you` taken from `you` alone, and its place. It comes last if the list leaves it out."""
+    ids = [snake["id"] for snake in snakes]
+    if own["id"] not in ids:
+        return [*snakes, own], len(snakes)
+    place = ids.index(own["id"])
+    others = [snake for snake in snakes if snake["id"] != own["id"]]
+    return [*others[:place], own, *others[place:]], place
+
+
+def _read_snake(snake: Mapping[str, Any], name: str, width: int, height: int) -> dict[str, Any]:
+    """The snake as a plain dict, with what tells whether it lives."""
+    return {
+        "body": _read_body(snake, name, width * height + 3),
+        "health": _integer(snake, name, "health", 0, FULL_HEALTH),
+        "id": _text(snake, name, "id"),
+        "name": _name(snake),
+        "latency": snake.get("latency"),
+        "shout": snake.get("shout"),
+    }
 
 
 def _read_body(snake: Mapping[str, Any], name: str, most: int) -> list[dict[str, int]]:

@@ -1,0 +1,330 @@
+"""Works out which snakes of a request live. Arena leaves eliminated snakes in `board.snakes`, unmarked, as they died.
+
+An engine asks for moves after its elimination stage, and neither positions nor lengths change between that stage and the
+request. So the stage can be repeated on the request: of the snakes that moved into this board, one is dead exactly if its head
+lies on its own body, on the body of another that moved, or on the head of another that moved and is at least as long (rule E).
+Two requests of consecutive turns show who moved. A single one nearly always does: `lives_in` says how.
+
+The official engine sends living snakes only. The rule finds all of them alive, so it needn't know which engine asks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+Point = tuple[int, int]
+
+_ARENA_VERSION, _LAST_TURN = "v1.0.0", 5000
+_ARENA_RULESETS = ("standard", "royale", "constrictor", "solo")
+_NO_LATENCY = ("", "0", 0)
+
+
+class Life(Enum):
+    """What is known of a snake. Play against an UNDECIDED one as if it lived."""
+
+    LIVES = "lives"
+    DEAD = "dead"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class SightedSnake:
+    """A snake as a request shows it."""
+
+    id: str
+    body: tuple[Point, ...]
+    """Points (x, y), head first, with repeats."""
+    health: int
+    has_answered: bool
+    """Whether it has a latency other than "0", or a shout: it then lived on the turn before."""
+
+    @property
+    def mark(self) -> tuple[Point | None, int]:
+        """The head, and a number that changes with the body and the health."""
+        return self.body[0] if self.body else None, hash((self.body, self.health))
+
+
+@dataclass(frozen=True)
+class LifeRules:
+    """What of a game's rules decides about lives. Arena's own habits count only where `is_arena`."""
+
+    is_arena: bool = False
+    is_solo: bool = False
+    is_constrictor: bool = False
+    bodies_collide: bool = True
+    hazards_heal: bool = False
+
+    @classmethod
+    def of(cls, game: Mapping[str, Any]) -> LifeRules:
+        """Read a request's `game` object. What is missing or malformed counts as in a standard game."""
+        ruleset = _object(game.get("ruleset"))
+        settings = _object(ruleset.get("settings"))
+        damage = settings.get("hazardDamagePerTurn")
+        return cls(
+            is_arena=ruleset.get("version") == _ARENA_VERSION
+            and not game.get("source")
+            and ruleset.get("name") in _ARENA_RULESETS,
+            is_solo=ruleset.get("name") == "solo",
+            is_constrictor=ruleset.get("name") in ("constrictor", "wrapped_constrictor"),
+            bodies_collide=_object(settings.get("squad")).get("allowBodyCollisions") is not True,
+            hazards_heal=isinstance(damage, int) and damage < 0,
+        )
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """All snakes of one request, the dead ones included, in the order of the request."""
+
+    turn: int
+    width: int
+    height: int
+    snakes: tuple[SightedSnake, ...]
+    you: int | None = None
+    """The place of the snake that was asked for a move and so lives. None at the end of a game, where it may be dead."""
+    rules: LifeRules = LifeRules()
+    is_final: bool = False
+    """Whether it is the last board: the game is over, and at most one snake need live."""
+
+    def is_on_board(self, place: int) -> bool:
+        """Whether the snake has health and lies on the board. Who doesn't is dead."""
+        snake = self.snakes[place]
+        is_inside = all(0 <= x < self.width and 0 <= y < self.height for x, y in snake.body)
+        return snake.health > 0 and bool(snake.body) and is_inside
+
+    @classmethod
+    def of(
+        cls,
+        snakes: Sequence[Mapping[str, Any]],
+        *,
+        turn: int,
+        width: int,
+        height: int,
+        rules: LifeRules | None = None,
+        you: int | None = None,
+        is_final: bool = False,
+    ) -> Sighting:
+        """Make a sighting of snakes in webhook form, whose `id`, `health` and `body` are well-formed."""
+        sighted = tuple(
+            SightedSnake(
+                id=snake["id"],
+                body=tuple((point["x"], point["y"]) for point in snake["body"]),
+                health=snake["health"],
+                has_answered=_has_answered(snake.get("latency"), snake.get("shout")),
+            )
+            for snake in snakes
+        )
+        return cls(turn, width, height, sighted, you=you, rules=rules or LifeRules(), is_final=is_final)
+
+
+class LifeHistory:
+    """What one snake's requests of one game have shown so far. Consecutive turns make `see` exact.
+
+    It keeps a head and a hash per snake, not the boards. A turn that goes back, or one that is shown again with another board,
+    makes it forget all.
+    """
+
+    def __init__(self) -> None:
+        self._turn = -1
+        self._marks: dict[str, tuple[Point | None, int]] = {}
+        self._dead: frozenset[str] = frozenset()
+        self._lives: tuple[Life, ...] = ()
+
+    def see(self, sighting: Sighting) -> tuple[Life, ...]:
+        """Return the life of each snake of the sighting, and remember what it shows."""
+        marks = {snake.id: snake.mark for snake in sighting.snakes}
+        is_same_board = sighting.turn == self._turn and marks == self._marks
+        if is_same_board and len(self._lives) == len(sighting.snakes):
+            return self._lives
+        lives = lives_in(sighting, self)
+        self._turn, self._marks, self._lives = sighting.turn, marks, lives
+        self._dead = frozenset(snake.id for snake, life in zip(sighting.snakes, lives, strict=True) if life is Life.DEAD)
+        return lives
+
+    def moved(self, sighting: Sighting) -> int | None:
+        """Return who moved into this board, as bits by place; None unless the turn before is remembered."""
+        if self._turn != sighting.turn - 1 or not self._is_evidence(sighting):
+            return None
+        return _bits(snake.mark[0] != self._mark(snake)[0] for snake in sighting.snakes)
+
+    def stayed_dead(self, sighting: Sighting) -> int:
+        """Return who certainly didn't live on an earlier turn already, as bits by place.
+
+        A living snake loses health or grows, unless hazards heal; then only the known dead count.
+        """
+        if self._turn >= sighting.turn - 1 or not self._is_evidence(sighting):
+            return 0
+        heals = sighting.rules.hazards_heal
+        return _bits(snake.mark == self._mark(snake) and (snake.id in self._dead or not heals) for snake in sighting.snakes)
+
+    def _mark(self, snake: SightedSnake) -> tuple[Point | None, int]:
+        return self._marks.get(snake.id, (None, 0))
+
+    def _is_evidence(self, sighting: Sighting) -> bool:
+        """Whether the game has gone on since then. A sender that repeats a board under new turns proves nothing."""
+        if not self._marks:
+            return False
+        you = None if sighting.you is None else sighting.snakes[sighting.you]
+        if you is None:
+            return True
+        place = 0 if self._turn == sighting.turn - 1 else 1
+        return you.mark[place] != self._mark(you)[place]
+
+
+def lives_in(sighting: Sighting, history: LifeHistory | None = None) -> tuple[Life, ...]:
+    """Return the life of each snake of a request, in its order.
+
+    With a `history` that ends on the turn before, nobody is UNDECIDED. From a single request these two are: a snake without
+    latency and shout, with a straight neck, that touches nobody who certainly lives (it was late, or is dead for longer); and
+    one whose head lies on such a snake.
+    """
+    return _Inference(sighting, history or LifeHistory()).solved()
+
+
+class _Inference:
+    """The steps from what is certain to what follows. Sets of snakes are bits of an integer: bit i is snake i."""
+
+    def __init__(self, sighting: Sighting, history: LifeHistory) -> None:
+        self._sighting, self._snakes = sighting, sighting.snakes
+        self._everybody = (1 << len(self._snakes)) - 1
+        self._removed = _bits(not sighting.is_on_board(n) for n in range(len(self._snakes)))
+        you = 0 if sighting.you is None else 1 << sighting.you
+        self._alive, self._dead = you, self._removed & ~you
+        # Who certainly moved into this board, and who certainly didn't.
+        self._moved = self._still = 0
+        if sighting.turn == 0:
+            self._alive = self._everybody & ~self._dead
+        elif (moved := history.moved(sighting)) is not None:
+            self._moved, self._still = moved | you, self._everybody & ~moved & ~you
+        else:
+            self._moved = you | self._certainly_moved()
+            self._still = (history.stayed_dead(sighting) | self._certainly_still()) & ~self._moved
+        self._dead |= self._still
+        self._index()
+
+    def _certainly_moved(self) -> int:
+        if self._sighting.turn == 1:
+            return self._everybody
+        if self._tells_by_length():
+            return _bits(len(snake.body) == self._full_length for snake in self._snakes)
+        return _bits(snake.has_answered for snake in self._snakes)
+
+    def _certainly_still(self) -> int:
+        """Who is dead for longer than a turn, by Arena's habits: nobody else's requests say so."""
+        turn = self._sighting.turn
+        if turn < 2 or not self._sighting.rules.is_arena:
+            return 0
+        if self._sighting.rules.is_constrictor:
+            return self._everybody if self._tells_by_length() else 0
+        # An answer over a network takes time, so "0" is a time-out, after which a snake goes straight on.
+        bent = _bits(not snake.has_answered and _is_bent(snake.body) for snake in self._snakes)
+        # Whoever never ate loses health on each turn.
+        fresh = _bits(len(snake.body) == 3 and snake.health > 100 - turn for snake in self._snakes)
+        return bent | fresh
+
+    @property
+    def _full_length(self) -> int:
+        return max(3, self._sighting.turn + 2)
+
+    def _tells_by_length(self) -> bool:
+        """In Arena's constrictor games all that move are equally long. Ours is too, unless somebody made the board up."""
+        sighting = self._sighting
+        if not (sighting.rules.is_arena and sighting.rules.is_constrictor):
+            return False
+        return sighting.you is None or len(self._snakes[sighting.you].body) == self._full_length
+
+    def _index(self) -> None:
+        """Who lies where, apart from the snakes that the engine removed before it looked for collisions."""
+        self._on: dict[Point, int] = defaultdict(int)
+        self._trails: dict[Point, int] = defaultdict(int)
+        self._heads: dict[Point, int] = defaultdict(int)
+        for bit, snake in self._bodies():
+            self._heads[snake.body[0]] |= bit
+            for point in set(snake.body[1:]):
+                self._trails[point] |= bit
+            for point in set(snake.body):
+                self._on[point] |= bit
+
+    def _bodies(self) -> list[tuple[int, SightedSnake]]:
+        return [(1 << n, snake) for n, snake in enumerate(self._snakes) if not self._removed >> n & 1]
+
+    def solved(self) -> tuple[Life, ...]:
+        num_decided = -1
+        while num_decided != (self._alive | self._dead).bit_count():
+            num_decided = (self._alive | self._dead).bit_count()
+            for bit, snake in self._bodies():
+                if not (self._alive | self._dead) & bit:
+                    self._decide(bit, snake)
+            self._decide_by_number()
+        return tuple(self._life(1 << n) for n in range(len(self._snakes)))
+
+    def _decide(self, bit: int, snake: SightedSnake) -> None:
+        killers = self._killers(bit, snake)
+        if _bites_itself(snake.body) or killers & self._moved or self._touches(bit, snake) & self._alive:
+            self._dead |= bit
+        elif bit & self._moved and not killers & ~self._still:
+            self._alive |= bit
+
+    def _killers(self, bit: int, snake: SightedSnake) -> int:
+        """Which others kill the snake if they moved into this board, as it did."""
+        head = snake.body[0]
+        rivals = self._heads[head] & ~bit
+        length = len(snake.body)
+        winners = _bits(rivals >> n & 1 and len(other.body) >= length for n, other in enumerate(self._snakes))
+        return winners | (self._trails[head] & ~bit if self._sighting.rules.bodies_collide else 0)
+
+    def _touches(self, bit: int, snake: SightedSnake) -> int:
+        """Two living snakes never share a cell: the later to enter has died, or the shorter, or both."""
+        if not self._sighting.rules.bodies_collide:
+            return 0
+        touched = 0
+        for point in snake.body:
+            touched |= self._on[point]
+        return touched & ~bit
+
+    def _decide_by_number(self) -> None:
+        """A game goes on while two live, unless it is a solo one, and is over when at most one does."""
+        sighting = self._sighting
+        if sighting.rules.is_solo:
+            return
+        open_places = self._everybody & ~self._alive & ~self._dead
+        if sighting.is_final:
+            if self._alive and sighting.rules.is_arena and sighting.turn < _LAST_TURN:
+                self._dead |= open_places
+        elif self._alive == 1 << (sighting.you or 0) and open_places.bit_count() == 1 and sighting.you is not None:
+            self._alive |= open_places
+        self._moved |= self._alive
+
+    def _life(self, bit: int) -> Life:
+        if self._alive & bit:
+            return Life.LIVES
+        return Life.DEAD if self._dead & bit else Life.UNDECIDED
+
+
+def _has_answered(latency: object, shout: object) -> bool:
+    is_said = isinstance(shout, str) and shout != ""
+    return is_said or (isinstance(latency, str | int | float) and latency not in _NO_LATENCY)
+
+
+def _bites_itself(body: tuple[Point, ...]) -> bool:
+    """Nobody who has moved lies on one cell only: whoever was set up there by hand has bitten nobody."""
+    return body[0] in body[1:] and len(set(body)) > 1
+
+
+def _is_bent(body: tuple[Point, ...]) -> bool:
+    if len(body) < 3:
+        return False
+    (x0, y0), (x1, y1), (x2, y2) = body[:3]
+    return (x0 - x1, y0 - y1) != (x1 - x2, y1 - y2)
+
+
+def _bits(flags: Iterable[Any]) -> int:
+    """Return an integer with bit i set where flag i is true."""
+    return sum(1 << n for n, flag in enumerate(flags) if flag)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

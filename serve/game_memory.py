@@ -1,0 +1,80 @@
+"""What a server remembers of the games at hand from one request to the next, such as who lives."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from envs.battlesnake.living import LifeHistory
+
+GameKey = tuple[str, str]
+"""The game's id and `you.id`: strangers can send the id of a game that isn't theirs."""
+
+
+@dataclass
+class GameRecord:
+    """What is remembered of one game of one snake. All of it is forgotten together."""
+
+    turn: int
+    """The turn of the latest request."""
+    lives: LifeHistory = field(default_factory=LifeHistory)
+    """Who lived on the latest board."""
+
+
+@dataclass
+class _Held:
+    record: GameRecord
+    used: float
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class GameMemory:
+    """The games that a process plays. Any number of threads may use it.
+
+    A game is forgotten at `/start` (`forget`), if its turn goes back (a crashed runner replays it from turn 0 under the same
+    id), after `max_idle_s` seconds without a request, and once `max_games` others were asked for later. A process starts with
+    no memory: a second worker, or a Lambda that was frozen, reads the next request of a game as if it were the only one.
+    `clock` counts seconds, never back.
+    """
+
+    def __init__(
+        self, *, max_games: int = 1024, max_idle_s: float = 600.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._max_games, self._max_idle_s, self._clock = max_games, max_idle_s, clock
+        self._games: OrderedDict[GameKey, _Held] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._games)
+
+    def forget(self, game: GameKey) -> None:
+        """Forget a game, because it begins."""
+        with self._lock:
+            self._games.pop(game, None)
+
+    @contextmanager
+    def record(self, game: GameKey, turn: int) -> Iterator[GameRecord]:
+        """Lend the record of a game whose request of this turn is at hand. Nobody else has it meanwhile.
+
+        It is a new one if the game is unknown, or was further than this turn.
+        """
+        held = self._held(game, turn)
+        with held.lock:
+            yield held.record
+            held.record.turn = max(turn, held.record.turn)
+
+    def _held(self, game: GameKey, turn: int) -> _Held:
+        now = self._clock()
+        with self._lock:
+            held = self._games.get(game)
+            if held is None or turn < held.record.turn:
+                held = self._games[game] = _Held(GameRecord(turn), now)
+            held.used = now
+            self._games.move_to_end(game)
+            while len(self._games) > self._max_games or next(iter(self._games.values())).used < now - self._max_idle_s:
+                self._games.popitem(last=False)
+            return held
