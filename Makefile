@@ -1,7 +1,12 @@
-# `make play` trains a snake, measures it, serves it and plays it; `make test` runs the tests. Both set everything up first.
+# `make play` trains a snake, measures it, serves it and plays it; `make test` runs the tests. Both install what they need first.
+# TORCH=cuda installs torch for an NVIDIA GPU, TORCH=cpu for the processor alone; by default it depends on whether there is a GPU.
 PYTHON ?= python3
+TORCH ?= auto
 VENV ?= .venv
 BIN := $(VENV)/bin
+# What has been installed: a server's needs, training's, and the tests'. Each has what the one before it has.
+SERVE := $(VENV)/.serve
+PLAY := $(VENV)/.play
 INSTALLED := $(VENV)/.installed
 
 PYTHONS := 3.10 3.11 3.12 3.13
@@ -9,9 +14,6 @@ TENSORFLOW := .venv-tensorflow
 MXNET := .venv-mxnet
 CLUSTER := .venv-cluster
 SAGEMAKER := .venv-sagemaker
-# Both work beside NumPy 2, but ask for NumPy 1; so they are installed without what they ask for, which the extra `dev` has.
-PROCGEN := 'gym3; python_version < "3.13"' 'procgen; python_version < "3.11"' \
-  'procgen-mirror; python_version >= "3.11" and python_version < "3.13" and sys_platform == "linux" and platform_machine == "x86_64"'
 LONG := $(BIN)/python -m pytest -m long
 MACHINES := tests/train/cluster tests/train/sagemaker
 ENGINES := tests/train/engines
@@ -20,10 +22,14 @@ LEGACY := tests/serve/aicrowd/test_legacy.py
 NUMPY_1 := tests/agents/networks/test_mxnet_runtime.py tests/train/test_mxnet_dqn.py tests/envs/procgen \
   tests/train/comparison/test_compare.py::test_finished_seeds_are_not_run_again
 
-.PHONY: play test test-fast checks tests test-long long-training long-others long-sdk legacy-test test-engines test-trackers docs notebooks locks programs clean
+.PHONY: play install install-serve test test-fast checks tests test-long long-training long-others long-sdk legacy-test test-engines test-trackers docs notebooks locks programs clean
 
-play: $(INSTALLED)
+play: $(PLAY)
 	$(BIN)/procsnake quickstart
+
+# The same without a first snake, and what a server alone needs.
+install: $(PLAY)
+install-serve: $(SERVE)
 
 # mypy has one core only, and so stands beside the tests.
 test: $(INSTALLED)
@@ -109,13 +115,21 @@ programs:
 	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing; } || \
 	  { echo "test-long: these are missing and could not be installed. As root: apt-get install -y$$missing" >&2; exit 1; }
 
-$(INSTALLED): setup.py constraints.txt
+$(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 10) <= sys.version_info[:2] <= (3, 13) else "procsnake needs Python 3.10 to 3.13; say which: make PYTHON=python3.11 …")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	$(BIN)/pip install --quiet --no-deps --constraint constraints.txt $(PROCGEN)
+
+$(SERVE): setup.py constraints.txt .ci/install | $(VENV)/bin/python
+	.ci/install $(VENV) serve
 	touch $@
+
+$(PLAY): setup.py constraints.txt .ci/install | $(VENV)/bin/python
+	TORCH=$(TORCH) .ci/install $(VENV) play
+	touch $(SERVE) $@
+
+$(INSTALLED): setup.py constraints.txt .ci/install | $(VENV)/bin/python
+	TORCH=$(TORCH) .ci/install $(VENV) test
+	touch $(SERVE) $(PLAY) $@
 
 # MXNet asks for NumPy 1, and so gets an environment of its own in front of the other one.
 $(MXNET)/.installed: $(INSTALLED)

@@ -15,6 +15,7 @@ import importlib.util
 import io
 import os
 import platform
+import subprocess
 import sys
 import sysconfig
 import time
@@ -25,8 +26,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import subprocess
-
     from train.config import Experiment
 
 HERE = Path(__file__).resolve().parent
@@ -35,8 +34,10 @@ USER_ERROR, INTERRUPTED = 2, 130
 RULE = "─" * 100
 RIVALS = ("champion-standard", "flood", "greedy")
 """The snakes that play the first game against a fresh snake."""
-FIRST_GAME = ("champion-standard", "champion-royale", "greedy", "random")
-"""The snakes of the game that is shown while what training needs is compiled: those for which the least has to be compiled."""
+FIRST_GAME = ("flood", "flood", "greedy", "random")
+"""The snakes of the game that is shown while the engine is compiled: they play fast enough without compiling anything."""
+FIRST_GAME_TURN_S = 0.25
+"""How long a turn of that game is shown: compiling takes about a minute."""
 TURN_S, SHOWN_S = 0.12, 10.0
 """How long a turn is shown by quickstart, and after how long the rest of a game is shown without pauses."""
 
@@ -333,6 +334,7 @@ def suggestions(run: Path, record: Path, experiment: str) -> str:
 
 def _trained_run(options: argparse.Namespace) -> Path | None:
     """The newest finished run of the experiment; else one is resumed or begun. None if it was interrupted."""
+    from envs.battlesnake.kernel_cache import is_compiled
     from train.commands import train_and_tell
     from train.config import Experiment
     from train.runs.folder import find_runs
@@ -343,9 +345,9 @@ def _trained_run(options: argparse.Namespace) -> Path | None:
     runs = find_runs(options.runs, experiment)
     # What is missing is told by what comes next.
     installed = all(map(importlib.util.find_spec, ("torch", "onnxruntime")))
-    if not runs and installed and experiment.env.name == "battlesnake":
-        _headline("0  a first game, of champions that come with procsnake, while what training needs is compiled")
-        _play_meanwhile(_compiling_for_training(), options.delay)
+    if not runs and installed and experiment.env.name == "battlesnake" and not is_compiled("_advance_boards"):
+        _headline("0  a first game, while the engine is compiled (about a minute, once)")
+        _show_first_game_while_compiling(options.delay)
     _headline(f"1  train: {experiment.name}, by {experiment.algorithm}")
     finished = [run for run in runs if (run / "bundle" / "card.json").is_file()]
     if finished:
@@ -375,30 +377,28 @@ def _require_a_snake(experiment: Experiment, name_or_path: str) -> None:
                 raise ConfigError(f"quickstart serves a snake, and {experiment.name} trains in {world}; {instead}")
 
 
-def _compiling_for_training() -> subprocess.Popen[bytes]:
-    """A process that compiles what training needs, and has nothing to say."""
-    import subprocess
-
-    command = [sys.executable, str(HERE / "procsnake.py"), "warm-up", "training"]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def _play_meanwhile(process: subprocess.Popen[bytes], delay: float | None) -> None:
-    """Show a game while `process` works, without pauses once it is done, and wait for it."""
-    import agents
-    from agents.evaluation.referee import Referee
-    from serve.watching import watch
-
-    pause = TURN_S if delay is None else delay
+def _show_first_game_while_compiling(delay: float | None) -> None:
+    """Compile what training needs in one process, while another one shows a game."""
+    pause = FIRST_GAME_TURN_S if delay is None else delay
+    compiling = _start("warm-up", "training", stdout=subprocess.DEVNULL)
+    # Interpreted, heuristics play some twenty turns a second at once; compiled, they would begin in a minute.
+    options = ("--watch", "--delay", str(pause), "--seed", str(int(time.time())))
+    game = _start("match", *FIRST_GAME, *options, env={**os.environ, "NUMBA_DISABLE_JIT": "1"})
     try:
-        referee = Referee([agents.make(name) for name in FIRST_GAME], names=FIRST_GAME, seed=int(time.time()))
-        watch(referee, lambda: pause if process.poll() is None else 0.0)
-        if process.poll() is None:
+        game.wait()
+        if compiling.poll() is None:
             print("compiling what training needs …", flush=True)
-        process.wait()
+        compiling.wait()
     finally:
-        process.terminate()
-        process.wait()
+        for process in (game, compiling):
+            process.terminate()
+            process.wait()
+
+
+def _start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    """Start a command of procsnake that reads nothing and has nothing to say but its output."""
+    command = [sys.executable, str(HERE / "procsnake.py"), *arguments]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
 
 
 def _hurrying(delay: float | None) -> Callable[[], float]:

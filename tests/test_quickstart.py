@@ -2,70 +2,68 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from argparse import Namespace
 
+import numpy as np
 import pytest
 
+import envs
 import procsnake
 import train.commands
-from serve import watching
+from envs.battlesnake import kernel_cache
 from train.config import Experiment
 from train.runs.folder import RunFolder
 
-WORKING = "import time; time.sleep(600)"
+
+def test_a_game_is_shown_while_training_compiles(capfd):
+    procsnake._show_first_game_while_compiling(0.0)
+    assert "turn 1" in capfd.readouterr().out
 
 
-@pytest.fixture
-def shown(monkeypatch):
-    """The players of the game that was shown, and the pauses before and after the process beside it was done."""
-    seen = {}
-
-    def watch(referee, delay):
-        seen["names"] = list(referee.names)
-        seen["working"] = delay()
-        seen["process"].kill()
-        seen["process"].wait()
-        seen["done"] = delay()
-
-    monkeypatch.setattr(watching, "watch", watch)
-    return seen
+def test_the_first_game_compiles_nothing(tmp_path):
+    cache = tmp_path / "cache"
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PROCSNAKE_CACHE": str(cache)}
+    assert procsnake._start("match", *procsnake.FIRST_GAME, stdout=subprocess.DEVNULL, env=env).wait() == 0
+    assert not list(cache.rglob("*.nbc"))
 
 
-def test_a_champions_game_is_shown_at_its_pace_until_the_rest_is_compiled(shown):
-    shown["process"] = subprocess.Popen([sys.executable, "-c", WORKING])
-    procsnake._play_meanwhile(shown["process"], None)
-    assert shown["names"] == list(procsnake.FIRST_GAME)
-    assert (shown["working"], shown["done"]) == (procsnake.TURN_S, 0.0)
+def test_no_process_outlives_an_interrupted_first_game(monkeypatch):
+    processes = []
 
+    def start(*_, **__):
+        processes.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]))
+        return processes[-1]
 
-def test_what_compiles_beside_a_game_does_not_outlive_it(monkeypatch):
-    def interrupted(referee, delay):
+    def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(watching, "watch", interrupted)
-    process = subprocess.Popen([sys.executable, "-c", WORKING])
+    monkeypatch.setattr(procsnake, "_start", start)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
     with pytest.raises(KeyboardInterrupt):
-        procsnake._play_meanwhile(process, None)
-    assert process.returncode is not None
+        procsnake._show_first_game_while_compiling(None)
+    signal.signal(signal.SIGALRM, before)
+    assert [process.returncode for process in processes] == [-signal.SIGTERM] * 2
 
 
-def test_training_waits_for_what_is_compiled_beside_the_game(monkeypatch, capsys):
-    monkeypatch.setattr(watching, "watch", lambda referee, delay: None)
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)"])
-    procsnake._play_meanwhile(process, None)
-    assert process.returncode == 0
-    assert "compiling what training needs" in capsys.readouterr().out
+def test_nothing_is_shown_where_the_engine_is_compiled(monkeypatch, tmp_path):
+    monkeypatch.setattr(kernel_cache, "is_compiled", lambda name: True)
+    monkeypatch.setattr(procsnake, "_show_first_game_while_compiling", lambda _: pytest.fail("shows a game"))
+    monkeypatch.setattr(train.commands, "train_and_tell", lambda *_: Namespace(finished=False))
+    options = Namespace(experiment="battlesnake-ppo", runs=str(tmp_path), minutes=None, delay=None)
+    assert procsnake._trained_run(options) is None
 
 
-def test_what_compiles_beside_the_game_is_the_command_for_training(monkeypatch):
-    started = []
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: started.append(command))
-    procsnake._compiling_for_training()
-    ((python, script, *words),) = started
-    assert (python, script) == (sys.executable, procsnake.__file__)
-    assert procsnake.build_parser().parse_args(words).players == ["training"]
+def test_the_engine_counts_as_compiled_once_a_batch_has_moved():
+    world = envs.make("battlesnake", num_games=1)
+    world.restart(0)
+    world.advance(np.zeros(world.num_envs, np.int64))
+    assert kernel_cache.is_compiled("_show_boards")
+    assert not kernel_cache.is_compiled("_no_such_kernel")
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,12 @@ def cache_folder(package: str) -> Path | None:
     return folder
 
 
+def is_compiled(name: str) -> bool:
+    """Return whether the kernel of this name in `envs` has been compiled on this machine, from the sources of today."""
+    folder = cache_folder("envs")
+    return folder is not None and any(folder.glob(f"*/*.{name}-*.nbi"))
+
+
 def cache_of(function: Callable[..., Any]) -> KernelCache | None:
     """The cache of one kernel; None if it can't be kept. A user's own kernels aren't kept: no hash knows of them."""
     package = function.__module__.partition(".")[0]
