@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from envs.common.addresses import not_a_path, scheme_of
 from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
 from envs.common.printable import printable
 
@@ -119,8 +120,12 @@ class Parser(argparse.ArgumentParser):
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         # All words after a command are values of one action. The command's own parser looks at them.
-        if "" in arg_strings and action.nargs != argparse.PARSER:
+        if action.nargs == argparse.PARSER:
+            return super()._get_values(action, arg_strings)
+        if "" in arg_strings:
             raise argparse.ArgumentError(action, "it is empty; maybe it comes from a variable that isn't set")
+        for text in arg_strings:
+            _require_known_address(action, text)
         return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -133,6 +138,24 @@ class Parser(argparse.ArgumentParser):
     @property
     def _help_hint(self) -> str:
         return f"See {shell_command(*self.prog.split()[1:], '--help')}"
+
+
+def _require_known_address(action: argparse.Action, text: str) -> None:
+    """Refuse an address where a path is needed, which would become a folder of that name."""
+    scheme = scheme_of(text)
+    if not scheme or scheme in getattr(action, "schemes", ()):
+        return
+    if scheme not in _ADDRESSES_OF_OTHERS or action.dest in _PATHS:
+        raise argparse.ArgumentError(action, not_a_path(text, scheme))
+
+
+_ADDRESSES_OF_OTHERS = ("http", "https", "hf", "ray", "git", "ssh", "sqlite", "postgres", "postgresql", "postgresql+psycopg")
+"""Schemes of snakes, bundles, clusters, repositories and databases."""
+_PATHS = (
+    "runs", "resume", "config", "out", "record", "report", "include", "store", "book", "write_book", "run_folders", "curves",
+    "recording", "directory", "secret_file", "viewer_token_file",
+)  # fmt: skip
+"""Options and arguments that are paths alone."""
 
 
 class Commands:

@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from envs.common.addresses import require_path
 from envs.common.errors import ConfigError
 
 
 def make_folder_of(path: Path) -> None:
     """Make the folder of a file that will be written, which may take hours of play.
 
-    Raises `ConfigError` if no file can be written there.
+    Raises `ConfigError` if no file can be written there, and for an address such as s3://bucket/file.
     """
+    require_path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
@@ -56,6 +58,7 @@ def replace_whole(path: Path, content: str | bytes) -> None:
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file so that it appears whole or not at all. Text becomes UTF-8. Raises `ConfigError` if it can't be written."""
+    require_path(path)
     try:
         replace_whole(path, content)
     except OSError as error:

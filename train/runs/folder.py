@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 
 from envs.common import own_files
+from envs.common.addresses import require_path
 from envs.common.bounded import MAX_YAML_BYTES, parse_json, parse_yaml, read_text
 from envs.common.command_line import shell_command
 from envs.common.errors import ProcsnakeError
@@ -68,7 +69,11 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def require_place(folder: Path) -> None:
-    """Raise `RunError` unless this folder is there or can be made, and files can be made in it. Nothing is made."""
+    """Raise `RunError` unless this folder is there or can be made, and files can be made in it. Nothing is made.
+
+    An address such as s3://bucket/runs raises `ConfigError`.
+    """
+    require_path(folder)
     nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.exists(path))
     if not nearest.is_dir():
         raise RunError(f"{nearest} is a file where a folder is needed; name another place")
@@ -97,6 +102,7 @@ class RunFolder:
     @classmethod
     def create(cls, runs_dir: Path, experiment: Experiment, note: Mapping[str, Any]) -> RunFolder:
         """Make the folder `runs_dir/<name>-<time>` and write the config as `set_up` does."""
+        require_path(runs_dir)
         stem = f"{experiment.name}-{time.strftime('%Y%m%d-%H%M%S')}"
         with disk_errors(runs_dir):
             runs_dir.mkdir(parents=True, exist_ok=True)
@@ -123,6 +129,7 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> tuple[RunFolder, Experiment]:
         """Open an existing run. Returns the run and its experiment. Raises `RunError` if `path` is no run."""
+        require_path(path)
         if not os.path.isfile(path / CONFIG):
             raise not_a_run(path)
         return cls(path), Experiment.load(path / CONFIG)
