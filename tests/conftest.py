@@ -18,9 +18,12 @@ pytest_plugins = ["tests.pace", "tests.skips"]
 # rollout.
 os.environ.update(RAY_worker_niceness="0")
 
-# What a shell starts in the background ignores Ctrl-C, and so would all that the tests start and interrupt.
+# What a shell starts in the background ignores Ctrl-C, and what nohup starts ignores a closed terminal.
+# So would all that the tests start, interrupt and hang up.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
