@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from envs.common.addresses import require_path
 from envs.common.columns import in_columns
 from envs.common.command_line import (
     INTERRUPTED,
@@ -87,7 +88,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("experiment", nargs="?", help="name of an experiment")
     source.add_argument("--config", help="YAML file of an experiment, or config.yaml of a run")
-    source.add_argument("--resume", metavar="RUN", help="folder of a run to continue")
+    resume: Any = source.add_argument("--resume", metavar="RUN", help="folder of a run to continue, or its address")
     source.add_argument("--list", action="store_true", help="list the experiments")
     ended = "with --resume: end the run where it is, and export the policy that it has so far"
     parser.add_argument("--finish", action="store_true", help=ended)
@@ -103,7 +104,10 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     seeds = "train with N seeds, one after the other; called again, it goes on with those that aren't finished"
     parser.add_argument("--seeds", type=at_least(2), metavar="N", help=seeds)
     add_json(parser)
-    parser.add_argument("--runs", default="runs", help="where run folders are made (default: %(default)s)")
+    kept = "where run folders are made, or s3://bucket/folder or gs://… (default: %(default)s)"
+    runs: Any = parser.add_argument("--runs", default="runs", help=kept)
+    # Other commands refuse addresses.
+    resume.schemes = runs.schemes = ("s3", "gs")
     for name, tracker in (("wandb", "Weights & Biases"), ("mlflow", "MLflow (MLFLOW_TRACKING_URI)")):
         told = f"log to {tracker}, too"
         parser.add_argument(f"--{name}", dest="trackers", action="append_const", const=name, default=[], help=told)
@@ -171,6 +175,8 @@ def run_train(options: argparse.Namespace) -> int:
     experiment = None if options.resume else Experiment.load(options.config or options.experiment, begins + overrides)
     if options.help_keys:
         return _tell_keys(experiment, options)
+    if options.seeds:
+        require_path(options.runs)
     more = {"trackers": options.trackers, "cluster": options.cluster, "trust": options.trust}
     more |= {"sizes": overrides if options.resume else (), "wait_minutes": options.wait or 0.0, "finish": options.finish}
     if options.seeds and experiment is not None:
@@ -178,6 +184,7 @@ def run_train(options: argparse.Namespace) -> int:
         return _train_seeds(experiment, options, more)
     with progress_on_stderr(options):
         if experiment is not None and first_stages(experiment):
+            require_path(options.runs)
             result = _train_stages(experiment, options, more)
         else:
             # A run that goes on is trained again from its configuration, not by the command that continued it.
@@ -304,7 +311,9 @@ def train_and_tell(
     if command is None:
         command = _without_places(sys.argv[1:]) + ("" if seed is None else f" --set seed={seed}")
     result = train(experiment, runs_dir=runs, resume=resume, command=command, **options)
-    if result.finished:
+    if result.finished and result.address:
+        print(f"run: {result.address}")
+    elif result.finished:
         made = "" if result.bundle is None else f"\n{'policy' if result.bundle.is_dir() else 'evaluation'}: {result.bundle}"
         print(f"run: {result.path}{made}\nreport: {result.path / 'report.html'}")
     return result

@@ -28,6 +28,8 @@ from train.rllib.ray_runtime import is_lost_process, num_processes, running_ray
 from train.runs.evaluation import Evaluator
 from train.runs.folder import ASKED, Checkpoint, RunError, RunFolder, require_place, resume_command
 from train.runs.lock import locked
+from train.runs.mirror import Mirror, fetched, new_mirror, staged
+from train.runs.object_store import StoredFolder, is_address
 from train.runs.own_commit import own_commit
 from train.runs.progress import Progress
 from train.runs.resizing import resized
@@ -45,13 +47,15 @@ class RunResult:
     """The result of a session of training."""
 
     path: Path
-    """The run folder."""
+    """The run folder. If the run is kept at an address, this folder is gone."""
     bundle: Path | None
     """The exported policy, or the file of an algorithm that trains none; None if the run isn't finished."""
     finished: bool
     """True if the budget is used up, the target is reached, or `finish` was asked for. Otherwise the run can be resumed."""
     metrics: dict[str, Any]
     """The last row of the curve."""
+    address: str = ""
+    """Where the run is kept in an object store; empty if it is in its folder."""
 
 
 def train(
@@ -70,6 +74,9 @@ def train(
 ) -> RunResult:
     """Run `experiment` in a new folder under `runs_dir`, or continue the run in folder `resume` from its newest checkpoint.
 
+    Either may also be an address in S3 or in Google's Cloud Storage, as "s3://bucket/runs": the run is sent there with each
+    checkpoint, and any machine can go on with it (`train.runs.mirror`).
+
     Ctrl-C (SIGINT) or SIGTERM lets the iteration end, saves a checkpoint and returns; a second one raises `KeyboardInterrupt`
     at once. A kill at any moment leaves the last checkpoint whole.
 
@@ -86,6 +93,35 @@ def train(
     Raises `RunError` for folders that can't be used, `ConfigError` and `UnknownNameError` for an experiment that can't be run,
     `MissingDependencyError` if a tracker isn't installed, and `ClusterError` if there is no such cluster.
     """
+    options: dict[str, Any] = {
+        "on_iteration": on_iteration, "command": command, "trackers": trackers, "cluster": cluster, "trust": trust,
+        "sizes": sizes, "wait_minutes": wait_minutes, "finish": finish,
+    }  # fmt: skip
+    if resume is not None and is_address(resume):
+        with fetched(StoredFolder.at(os.fspath(resume))) as (folder, mirror):
+            return _train(experiment, Path(), folder, mirror, **options)
+    if resume is None and is_address(runs_dir):
+        with staged() as folder:
+            return _train(experiment, folder, None, StoredFolder.at(os.fspath(runs_dir)), **options)
+    return _train(experiment, runs_dir, resume, None, **options)
+
+
+def _train(
+    experiment: Experiment | None,
+    runs_dir: str | os.PathLike[str],
+    resume: str | os.PathLike[str] | None,
+    kept_at: Mirror | StoredFolder | None,
+    *,
+    on_iteration: OnIteration | None,
+    command: str,
+    trackers: Sequence[str],
+    cluster: str | None,
+    trust: bool,
+    sizes: Sequence[str],
+    wait_minutes: float,
+    finish: bool,
+) -> RunResult:
+    """Train here. `kept_at` is the mirror of the run to resume, or the stored folder of a new run's mirror, if it has one."""
     begun = _begun(experiment, resume, sizes, finish=finish)
     require_trackers(trackers)
     if begun:
@@ -111,19 +147,26 @@ def train(
             folder = _created(Path(runs_dir), experiment, asked)
             start_failed.callback(folder.remove_unless_used)
             stack.enter_context(locked(folder.path))
+            if isinstance(kept_at, StoredFolder):
+                kept_at = stack.enter_context(new_mirror(kept_at, folder.path))
+        mirror = kept_at if isinstance(kept_at, Mirror) else None
+        if mirror:
+            folder.address = str(mirror.run)
         folder.clean()
         # Ray has put a handler of its own in place of the one for SIGTERM.
         stop = stack.enter_context(_stop_on_signals(progress))
         algorithm = stack.enter_context(_built(experiment, cluster))
         session = Session(experiment, folder, algorithm, progress, evaluator=evaluator)
+        session.mirror = mirror
         if start:
-            progress.say(f"continuing {folder.path} from iteration {start[1]['iteration']}")
+            progress.say(f"continuing {folder.place} from iteration {start[1]['iteration']}")
         if sizes:
             progress.say(f"with {experiment.num_env_runners} env runners and {experiment.num_learners} learners from here on")
         session.begin(start, trackers=trackers)
         stack.callback(session.close)
         # From here on an interruption or a failure is told with the command that goes on with the folder.
         start_failed.pop_all()
+        session.send()
         with _telling_how_to_go_on(folder, progress):
             return _run(session, stop, on_iteration, command, finish=finish)
 
@@ -188,7 +231,7 @@ def _built(experiment: Experiment, cluster: str | None) -> Iterator[Any]:
 @contextmanager
 def _telling_how_to_go_on(folder: RunFolder, progress: Progress) -> Iterator[None]:
     """Add to an interruption, a faulty world or a lost process by which command the run continues."""
-    again = resume_command(folder.path)
+    again = resume_command(folder.place)
     try:
         yield
     except KeyboardInterrupt:
@@ -220,12 +263,12 @@ def _run(session: Session, stop: threading.Event, on_iteration: OnIteration | No
     bundle = made and folder.path / made.name
     finished = finish or session.fraction_done() >= 1.0
     if not finished:
-        again = resume_command(folder.path)
+        again = resume_command(folder.place)
         if session.counters["iteration"]:
             progress.say(f"stopped and saved; continue with: {again}\nor end it here, with the policy so far: {again} --finish")
         else:
             progress.say(f"stopped before its first iteration; continue with: {again}")
-    return RunResult(folder.path, bundle, finished, dict(session.row))
+    return RunResult(folder.path, bundle, finished, dict(session.row), folder.address)
 
 
 def check(experiment: Experiment, *, begins: bool = True, progress: Progress | None = None) -> Evaluator | None:

@@ -81,7 +81,7 @@ def require_place(folder: Path) -> None:
         raise RunError(f"{nearest} can't be written to; check the rights, or name another place")
 
 
-def resume_command(path: Path) -> str:
+def resume_command(path: str | Path) -> str:
     """Return the shell command that continues the run in this folder."""
     return shell_command("train", "--resume", path)
 
@@ -97,7 +97,14 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.address = ""
+        """Where the run is kept in an object store, if it is."""
         self._columns: list[str] = []
+
+    @property
+    def place(self) -> str | Path:
+        """Where whoever goes on with the run finds it."""
+        return self.address or self.path
 
     @classmethod
     def create(cls, runs_dir: Path, experiment: Experiment, note: Mapping[str, Any]) -> RunFolder:

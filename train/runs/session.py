@@ -17,8 +17,10 @@ from train.runs.evaluation import Evaluator
 from train.runs.folder import BUNDLE, CONFIG, Checkpoint, RunError, RunFolder, disk_errors, resume_command
 from train.runs.initial_weights import initial_weights
 from train.runs.metrics import GATE_METRICS, LEVEL_RETURNS, progress_row
+from train.runs.mirror import Mirror, UnsentError
 from train.runs.progress import Progress
 from train.runs.report import write_report
+from train.runs.stored_lock import LostRunError
 from train.runs.trackers import Tracking
 
 _MOST_EMPTY_ITERATIONS, _MOST_EMPTY_SECONDS = 20, 600.0
@@ -41,6 +43,8 @@ class Session:
         self, experiment: Experiment, folder: RunFolder, algorithm: Any, progress: Progress, *, evaluator: Evaluator | None
     ) -> None:
         self.experiment, self.folder, self.algorithm, self.progress = experiment, folder, algorithm, progress
+        self.mirror: Mirror | None = None
+        """Where the run is kept, if that isn't this machine."""
         self.counters: dict[str, Any] = {"iteration": 0, "env_steps": 0, "agent_steps": 0, "minutes": 0.0}
         self.row: dict[str, Any] = self._shown_counters()
         self._evaluator = evaluator
@@ -104,7 +108,25 @@ class Session:
             again = shlex.join(["procsnake", "train", "--config", f"{self.folder.path.name}/{CONFIG}"])
             bundle = self._export(provenance, command or again)
         write_report(self.folder.path)
+        self.send(is_last=True)
         return bundle
+
+    def send(self, *, is_last: bool = False) -> None:
+        """Send the run to where it is kept, if that isn't this machine.
+
+        Raises `LostRunError` if another process has taken it over. Other failures are told, and the next checkpoint tries
+        again; after the last one they raise `UnsentError`.
+        """
+        if self.mirror is None:
+            return
+        try:
+            self.mirror.send(self.folder.path)
+        except LostRunError:
+            raise
+        except RunError as error:
+            if is_last:
+                raise UnsentError(f"{error} The run stays in {self.folder.path}") from error
+            self.progress.say(f"the run couldn't be sent: {error} The next checkpoint tries again")
 
     def fraction_done(self) -> float:
         """Return the part of the budget that is used: from 0 to 1 or slightly more; 1 once the target is reached."""
@@ -122,6 +144,7 @@ class Session:
         self.folder.save_checkpoint(self.write_checkpoint, self.counters, self.experiment.checkpoints.keep)
         with disk_errors(self.folder.path):
             self._levels.write(self.folder.path / LEVELS)
+        self.send()
         self._saved_iteration, self._saved_at = self.counters["iteration"], time.monotonic()
 
     def write_checkpoint(self, path: Path) -> None:
