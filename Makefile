@@ -14,6 +14,7 @@ TENSORFLOW := .venv-tensorflow
 MXNET := .venv-mxnet
 CLUSTER := .venv-cluster
 SAGEMAKER := .venv-sagemaker
+CLIENTS := .venv-clients
 LONG := $(BIN)/python -m pytest -m long
 MACHINES := tests/train/cluster tests/train/sagemaker
 ENGINES := tests/train/engines
@@ -49,7 +50,7 @@ test-fast: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -m "not long and not slow"
 
 # Most of these wait more than they compute, so they run two by two; machines that must answer each other in time run alone.
-test-long: $(INSTALLED) $(TENSORFLOW)/.installed $(MXNET)/.installed programs
+test-long: $(INSTALLED) $(TENSORFLOW)/.installed $(MXNET)/.installed $(CLIENTS)/.installed programs
 	$(MAKE) --jobs=2 --output-sync=target long-training long-others long-sdk
 	$(LONG) $(MACHINES)
 
@@ -62,6 +63,7 @@ long-training:
 
 long-others:
 	$(LONG) tests --ignore=tests/train
+	SDL_VIDEODRIVER=dummy $(CLIENTS)/bin/python -m pytest -m long tests/clients
 
 # Whichever half is done first takes this, with its set-up.
 long-sdk: $(SAGEMAKER)/.installed
@@ -162,5 +164,13 @@ $(SAGEMAKER)/.installed: $(INSTALLED) constraints-sagemaker.txt
 	$(SAGEMAKER)/bin/pip install --quiet --constraint constraints-sagemaker.txt 'sagemaker>=3.27,<4' 'wandb>=0.18'
 	touch $@
 
+# Libraries that people bring to the worlds, and what PettingZoo's own worlds need, with which they are compared.
+$(CLIENTS)/.installed: $(INSTALLED)
+	$(PYTHON) -m venv $(CLIENTS)
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($(CLIENTS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/behind.pth"
+	$(CLIENTS)/bin/pip install --quiet --constraint constraints.txt 'supersuit==3.11.*' 'stable-baselines3==2.9.*' 'sb3-contrib==2.9.*' \
+	  'pygame==2.6.*' 'pymunk==7.*'
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(TENSORFLOW) $(MXNET) $(CLUSTER) $(SAGEMAKER) *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TENSORFLOW) $(MXNET) $(CLUSTER) $(SAGEMAKER) $(CLIENTS) *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -14,7 +14,11 @@ BATTLESNAKE = "procsnake/Battlesnake-v0"
 def register_gymnasium() -> None:
     """Register with Gymnasium. `import envs` calls this, and so does `gymnasium.make("envs:procsnake/Battlesnake-v0")`."""
     if BATTLESNAKE not in gymnasium.registry:
-        gymnasium.register(id=BATTLESNAKE, entry_point="envs.battlesnake.gym_env:BattlesnakeEnv")
+        gymnasium.register(
+            id=BATTLESNAKE,
+            entry_point="envs.battlesnake.gym_env:BattlesnakeEnv",
+            vector_entry_point="envs.battlesnake.opponents_env:make_batch",
+        )
     for game in GAMES:
         if (name := f"procsnake/procgen-{game}-v0") not in gymnasium.registry:
             gymnasium.register(

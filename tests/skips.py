@@ -23,6 +23,8 @@ EXPECTED = {
     "tests/train/test_mxnet_dqn.py": ["the extra [mxnet] is not installed"],  # has one, too
     "tests/train/comparison/test_compare.py": ["the extra [mxnet] is not installed"],
     "tests/train/sagemaker/test_sdk.py": ["the extra [sagemaker] is not installed"],  # has one, too
+    "tests/clients/test_supersuit.py": ["the clients' environment is not installed"],  # has one, too
+    "tests/clients/test_stable_baselines.py": ["the clients' environment is not installed"],
     "tests/train/runs/test_trackers.py": ["the trackers are not installed"],  # `make test-trackers` runs it
     "tests/envs/common/test_sqlite_files.py": ["Python 3.10 can't set SQLite's limits"],
     "tests/docs/test_commands.py": [

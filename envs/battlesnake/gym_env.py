@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -10,13 +10,9 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from envs.battlesnake.observations import Observation
-from envs.battlesnake.safety import safe_moves
+from envs.battlesnake.opponents import Opponent, RandomSafely, moves_of, name_of, seated
 from envs.battlesnake.single_game import RENDER_FPS, RENDER_MODES, SingleGame
-from envs.battlesnake.state import State
-from envs.common.errors import ConfigError, InvalidActionError
-
-Opponent = Any
-"""An object with `act_batch(state, boards, slots) -> moves int8 (n,)` (`agents.Agent`), or a function with that signature."""
+from envs.common.errors import InvalidActionError
 
 
 class BattlesnakeEnv(gymnasium.Env[np.ndarray, int]):
@@ -55,7 +51,7 @@ class BattlesnakeEnv(gymnasium.Env[np.ndarray, int]):
     ) -> None:
         self.render_mode = render_mode
         self._game = SingleGame(observation, render_mode, num_snakes=num_snakes, **options)
-        self._opponents = self._seat(opponents, num_snakes - 1)
+        self._opponents = seated(opponents, num_snakes - 1, default=RandomSafely(lambda: self.np_random))
         state = self._game.state
         self.observation_space = self._game.observation.space(state.width, state.height)
         self.action_space = Discrete(self._game.observation.num_actions)
@@ -81,7 +77,12 @@ class BattlesnakeEnv(gymnasium.Env[np.ndarray, int]):
         return self._game.observe([0])[0], float(batch.rewards[0]), terminated, truncated, self._info()
 
     def render(self) -> str | np.ndarray | None:  # type: ignore[override]
-        return self._game.render(["you", *(_name(opponent) for opponent in self._opponents)])
+        return self._game.render(["you", *(name_of(opponent) for opponent in self._opponents)])
+
+    def action_masks(self) -> np.ndarray:
+        """Return bool (actions,): False where an action is certain death. MaskablePPO (sb3-contrib) asks for it."""
+        mask: np.ndarray = self._game.action_mask([0])[0]
+        return mask
 
     def close(self) -> None:
         self._game.close()
@@ -92,8 +93,7 @@ class BattlesnakeEnv(gymnasium.Env[np.ndarray, int]):
         moves[0] = self._game.to_moves([0], [action])[0]
         for slot, opponent in enumerate(self._opponents, 1):
             if valid[slot]:
-                act = getattr(opponent, "act_batch", opponent)
-                moves[slot] = act(state, np.zeros(1, np.int64), np.array([slot]))[0]
+                moves[slot] = moves_of(opponent, state, np.zeros(1, np.int64), slot)[0]
         return moves
 
     def _info(self) -> dict[str, Any]:
@@ -106,24 +106,3 @@ class BattlesnakeEnv(gymnasium.Env[np.ndarray, int]):
     def _show(self) -> None:
         if self.render_mode == "human":
             self.render()
-
-    def _seat(self, opponents: Opponent | Sequence[Opponent] | None, seats: int) -> list[Opponent]:
-        given = self._play_safely if opponents is None else opponents
-        if not isinstance(given, Sequence):
-            given = [given] * seats
-        if len(given) != seats:
-            raise ConfigError(f"{len(given)} opponents for {seats} seats; num_snakes counts the learning snake too")
-        for opponent in given:
-            if not callable(getattr(opponent, "act_batch", opponent)):
-                raise ConfigError(f"opponent {opponent!r} can't play: it has no act_batch and is no function")
-        return list(given)
-
-    def _play_safely(self, state: State, boards: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Uniform over the moves that are not certain death."""
-        safe = safe_moves(state, boards, slots)
-        return np.argmax(self.np_random.random(safe.shape) * safe, axis=1).astype(np.int8)
-
-
-def _name(opponent: Callable[..., Any]) -> str:
-    name = getattr(opponent, "name", None) or getattr(opponent, "__name__", type(opponent).__name__)
-    return "random" if name == "_play_safely" else str(name)

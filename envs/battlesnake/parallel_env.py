@@ -25,9 +25,11 @@ class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
     * An agent terminates when its snake dies or the game ends, and is truncated at `max_turns`. It then leaves `agents`.
     * `infos[agent]["action_mask"]` is int8 (actions,), 0 where an action is certain death.
     * A game is a function of the seed given to `reset` and the actions.
+    * After the game's end, `step` returns empty dicts, as PettingZoo's own worlds do.
 
     `render_mode` is "ansi", "rgb_array" or "human" (needs pygame). All other options, and the errors that they raise, are those
-    of `BattlesnakeVectorEnv`. `step` raises `InvalidActionError` if an agent has no action, or one that its space doesn't hold.
+    of `BattlesnakeVectorEnv`. `step` raises `InvalidActionError` before the first `reset`, if an agent has no action, and for
+    one that its space doesn't hold.
     """
 
     metadata = {"name": "procsnake_battlesnake_v0", "render_modes": list(RENDER_MODES), "render_fps": RENDER_FPS}
@@ -44,6 +46,9 @@ class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
         self._game = SingleGame(observation, render_mode, num_snakes=num_snakes, **options)
         self.possible_agents = [f"snake_{slot}" for slot in range(num_snakes)]
         self.agents: list[str] = []
+        self._begun = False
+        self.np_random = np.random.default_rng()
+        """For wrappers that draw, as SuperSuit's `frame_skip`; the game has a generator of its own."""
         self._slots = {agent: slot for slot, agent in enumerate(self.possible_agents)}
         kind, state = self._game.observation, self._game.state
         self.observation_spaces = {agent: kind.space(state.width, state.height) for agent in self.possible_agents}
@@ -59,12 +64,20 @@ class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, Any]]]:
         self._game.restart(seed)
+        self._begun = True
+        if seed is not None:
+            self.np_random = np.random.default_rng(seed)
         self.agents = list(self.possible_agents)
         self._show()
         return self._observations(self.agents), self._infos(self.agents)
 
     def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
+        if not self._begun:
+            raise InvalidActionError("there is no running game; call reset() first")
         acting = self.agents
+        if not acting:
+            # PettingZoo's own worlds answer so after a game's end, and the wrappers that keep the dead rely on it.
+            return {}, {}, {}, {}, {}
         self._game.advance(self._moves(actions))
         batch = self._game.batch
         rewards = {agent: float(batch.rewards[self._slots[agent]]) for agent in acting}
@@ -81,8 +94,6 @@ class BattlesnakeParallelEnv(ParallelEnv[str, np.ndarray, int]):
         self._game.close()
 
     def _moves(self, actions: dict[str, int]) -> np.ndarray:
-        if not self.agents:
-            raise InvalidActionError("there is no running game; call reset() first")
         for agent in self.agents:
             if agent not in actions or not self.action_spaces[agent].contains(actions[agent]):
                 last = int(self.action_spaces[agent].n) - 1

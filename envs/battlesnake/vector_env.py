@@ -267,6 +267,16 @@ class BattlesnakeVectorEnv(BatchEnv):
         self.show()
         return len(ended)
 
+    def begin_next(self, games: np.ndarray) -> None:
+        """Leave the running games of these numbers, int64 (n,), and begin the next ones there.
+
+        Episodes that were running in them are not reported.
+        """
+        rows = (games[:, None] * self.rows_per_game + np.arange(self.rows_per_game)).ravel()
+        self._rows.returns[rows] = self._function_returns[rows] = 0.0
+        start_games(self.state, games)
+        self.show()
+
     def show(self) -> None:
         """Write `valid`, `action_mask` and `observations` for the boards as they are.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import os
+import weakref
 import zlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -41,6 +44,18 @@ _MAX_STATE = 2**20
 """The library's own limit to the bytes of a state. States have 20 to 40 thousand bytes."""
 _RESTART = -1
 """The library's action that ends an episode at once."""
+_THREADED: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The library's batches that play on threads of their own."""
+
+
+def _give_up_in_fork() -> None:
+    """A fork has none of these threads: a batch would wait for them for ever, even to be closed."""
+    for native in _THREADED:
+        native.closed = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_give_up_in_fork)
 
 
 class GameState(NamedTuple):
@@ -70,7 +85,7 @@ class ProcgenVectorEnv(BatchEnv):
       `restrict_themes`, `use_generated_assets`, `paint_vel_info`, `use_sequential_levels`, and `debug_mode`, which may also be
       a number.
     * `num_threads`, 0 to 256, is 0 by default: games are played in the calling thread, which costs least. Results don't depend
-      on it.
+      on it. With threads, a batch is lost to a forked process, which has to begin anew with `restart(seed)`.
     * `restart(seed)` equals a new library batch with `rand_seed=seed` (below 2^31; larger seeds are hashed). `restart()` ends
       all running episodes, which `drain_episodes` then doesn't report, and continues with the next levels.
     * `seed` is that of the first `restart` without one.
@@ -134,6 +149,7 @@ class ProcgenVectorEnv(BatchEnv):
         if seed is not None:
             self._begin(_native_seed(seed))
         else:
+            self._require_begun()
             self._native.act(np.full(self.num_envs, _RESTART))
             self._native.observe()
         self.rewards[:] = self._returns[:] = self._lengths[:] = 0
@@ -147,6 +163,9 @@ class ProcgenVectorEnv(BatchEnv):
             self._native = self._library.ProcgenGym3Env(self.num_envs, self.game, rand_seed=seed, **self._options)
         except OSError as error:
             raise missing_system_library(error) from error
+        if self._options["num_threads"]:
+            _THREADED.add(self._native)
+        _open_library_once(self._native._ffi)
         self._state_buffer = self._native._ffi.new(f"char[{_MAX_STATE}]")
         # Its arrays themselves, in place of copies: they are written anew by each `observe`.
         self._native._reuse_arrays = True
@@ -192,6 +211,11 @@ class ProcgenVectorEnv(BatchEnv):
     def _require_begun(self) -> None:
         if self._native is None:
             raise InvalidActionError("the games have not begun; call reset() or restart() first")
+        if self._native.closed:
+            raise InvalidActionError(
+                f"{self.game} plays on num_threads={self._options['num_threads']} threads, which a fork doesn't have; begin"
+                " anew with restart(seed) in this process, or play with num_threads=0"
+            )
 
     @property
     def native(self) -> Any:
@@ -283,6 +307,12 @@ def _checked(switches: dict[str, bool]) -> dict[str, bool]:
             raise UnknownNameError("option", name, _OPTIONS, hint=hint)
         check_switch(name, value)
     return {**_SWITCHES, **switches}
+
+
+def _open_library_once(ffi: Any) -> None:
+    """Have gym3 open the library once per process, because cffi keeps 11 KiB for each time that it is opened."""
+    if "dlopen" not in vars(ffi):
+        ffi.dlopen = functools.cache(ffi.dlopen)
 
 
 def _native_seed(seed: int) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -69,6 +71,49 @@ def test_threads_do_not_change_the_games() -> None:
         np.testing.assert_array_equal(worlds[0].rewards, worlds[1].rewards)
     for world in worlds:
         world.close()
+
+
+def _in_a_fork(batch: ProcgenVectorEnv, answers: Any) -> None:
+    for attempt in (lambda: batch.advance(_actions(1, 4)[0]), batch.restart):
+        try:
+            attempt()
+        except InvalidActionError as error:
+            answers.put(str(error))
+    batch.restart(3)
+    batch.advance(_actions(1, 4)[0])
+    answers.put(batch.observations.copy())
+
+
+def test_threads_are_refused_to_a_fork_which_may_begin_anew() -> None:
+    batch = ProcgenVectorEnv("coinrun", num_games=4, num_threads=4)
+    batch.restart(3)
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=_in_a_fork, args=(batch, answers))
+    child.start()
+    try:
+        refusals = [answers.get(timeout=60), answers.get(timeout=60)]
+        assert all("num_threads=0" in refusal for refusal in refusals)
+        batch.advance(_actions(1, 4)[0])
+        assert np.array_equal(answers.get(timeout=60), batch.observations)
+    finally:
+        child.kill()
+        child.join()
+        batch.close()
+
+
+def test_a_seed_costs_no_memory_for_good() -> None:
+    def resident() -> int:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * 4096
+
+    batch = ProcgenVectorEnv("coinrun", num_games=1)
+    for seed in range(100):
+        batch.restart(seed)
+    before = resident()
+    for seed in range(400):
+        batch.restart(seed)
+    assert resident() - before < 400 * 4096
 
 
 def test_a_step_returns_the_last_picture_of_the_ended_episode_and_the_first_of_the_next() -> None:
