@@ -20,6 +20,7 @@ from operator import itemgetter, length_hint
 from typing import Any
 
 from envs.battlesnake import rng
+from envs.battlesnake.game_rules import game_in_webhook_form, integer_of
 from envs.battlesnake.living import Life, LifeHistory, LifeRules, Sighting, lives_in
 from envs.battlesnake.plain import board_from_state, place_hazards, state_from_board
 from envs.battlesnake.settings import MAP_IDS, RULESETS, Settings, within_limits
@@ -231,10 +232,13 @@ def _name(snake: Mapping[str, Any]) -> str:
 def read_settings(game: Mapping[str, Any], *, strict: bool = False) -> Settings:
     """Return the rules in a `game` object. Settings that are missing are as in a standard game.
 
+    Rules may also be the old engine's flat map (`envs.battlesnake.game_rules`), and numbers may be texts.
+
     The official program takes any integer. It is read as the nearest that `Settings` takes, which plays the same game. A
     setting that is no integer counts as missing and is logged once, because a move must not fail for it; with `strict` it
     raises `WebhookError`, which names the field.
     """
+    game = game_in_webhook_form(game)
     ruleset = _object(game.get("ruleset"))
     given = _object(ruleset.get("settings"))
     name, map_name = ruleset.get("name"), game.get("map")
@@ -265,7 +269,7 @@ def _setting(
     parent: Mapping[str, Any], where: str, key: str, default: int, nearest: Callable[[int], int], *, strict: bool = False
 ) -> int:
     """An integer as it is played; what is another is logged once."""
-    value = parent.get(key)
+    value = integer_of(parent.get(key))
     if value is None:
         return default
     is_integer = isinstance(value, int) and not isinstance(value, bool)
@@ -340,6 +344,8 @@ def _integer(parent: Mapping[str, Any], name: str, key: str, low: int, high: int
     value = parent.get(key, default)
     if value is None and default is not None:
         return default
+    if isinstance(value, float):
+        value = integer_of(value)  # JSON knows but one kind of number, and 90.0 is 90.
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         shown = reprlib.repr(value)[:40]
         raise WebhookError(f"{name}.{key} is {shown}; expected an integer from {low} to {high}")

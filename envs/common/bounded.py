@@ -15,6 +15,8 @@ import yaml
 
 MAX_YAML_BYTES, MAX_YAML_VALUES = 256 << 10, 50_000
 PIECE_BYTES = 1 << 20
+_EXACT = 1 << 53
+"""Below it, a float holds each integer exactly."""
 DAMAGED_ARRAYS = (
     OSError,
     ValueError,
@@ -47,12 +49,21 @@ def read_text(path: str | os.PathLike[str], limit: int) -> str:
     return read_bytes(path, limit).decode("utf-8")
 
 
-def parse_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text. Raises `ValueError` if it isn't one."""
+def parse_json(text: str | bytes, *, whole_floats_as_integers: bool = False) -> Any:
+    """Return the value of a JSON text. Raises `ValueError` if it isn't one.
+
+    With `whole_floats_as_integers`, 90.0 is read as 90: JSON knows but one kind of number, and some programs write all so.
+    """
+    parse_float = _integer_if_whole if whole_floats_as_integers else None
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=parse_float)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def _integer_if_whole(text: str) -> float:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < _EXACT else value
 
 
 def parse_yaml(text: str) -> Any:

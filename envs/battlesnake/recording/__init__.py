@@ -7,6 +7,8 @@ last line is `{"winnerId", "winnerName", "isDraw"}`; a file without it was cut o
 * `decisions`: what each snake decided on this board, by id: `move` ("up" …) and any of `probabilities`, `value`, `note`, …
 * `eliminated`: the snakes that died on the way to this board, each with `id`, `health`, `body`, `eliminatedCause`,
   `eliminatedBy` and `eliminatedOnTurn`. The webhook's own board lists only the living ones.
+
+`Recording.read` also takes the other forms in which people keep games: see `envs.battlesnake.recording.parsing`.
 """
 
 from envs.battlesnake.recording.as_test import to_test

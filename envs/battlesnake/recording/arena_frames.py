@@ -1,10 +1,13 @@
-"""Turns the arena's form of a game, pages of frames, into move requests.
+"""Turns frames, the form of Arena and of the engine before it, into move requests.
 
-The form is that of the old engine. It was read from the arena's public source (server/src/engine/frame.rs and
-routes/game/api.rs) and was not tried live. A page is {"Count", "Frames"}; a frame {"Turn", "Snakes", "Food", "Hazards"}; a
-snake {"ID", "Name", "Body", "Health", "Color", "HeadType", "TailType", "Latency", "Shout", "Squad", "Death": null or {"Cause",
-"Turn", "EliminatedBy"}}; a point {"X", "Y"}, y up. Dead snakes stay in `Snakes`. Frames don't hold the board's size and the
-rules; those are in the answer of `GET /games/{id}`: {"Game": {"Width", …}}.
+A page is {"Count", "Frames"}; a frame {"Turn", "Snakes", "Food", "Hazards"}; a snake {"ID", "Name", "Body", "Health", "Color",
+"HeadType", "TailType", "Latency", "Shout", "Squad", "Death": null or {"Cause", "Turn", "EliminatedBy"}}; a point {"X", "Y"}, y
+up. Dead snakes stay in `Snakes`. Frames don't hold the board's size and the rules; those are in the answer of
+`GET /games/{id}`: {"Game": {"Width", "Height", "Ruleset", "RulesetName", "Map", "SnakeTimeout", …}, "LastFrame"}. Downloads
+join the two, and some of them write keys in lower case, so a key's case plays no part here.
+
+(Read from the arena's public source, server/src/engine/frame.rs and routes/game/api.rs, and from programs that download games.
+Not tried live.)
 """
 
 from __future__ import annotations
@@ -12,12 +15,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from envs.battlesnake.game_rules import game_in_webhook_form, integer_of
+
 Entry = dict[str, Any]
+_MILLISECONDS = 500
 
 
 def is_frames(entry: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is a page of frames."""
-    return "Frames" in entry or "frames" in entry
+    """Whether a JSON object is a page of frames, a frame, a WebSocket's message with one, or a game with its last frame."""
+    keys = {key.lower() for key in entry}
+    return bool({"frames", "lastframe"} & keys) or {"turn", "snakes"} <= keys or _is_message(entry)
+
+
+def page_of(entries: Sequence[Mapping[str, Any]]) -> Entry:
+    """Return one page of all the frames in a file's entries, with the game's data if one of them has it."""
+    about: Mapping[str, Any] = {}
+    frames: list[Any] = []
+    last: list[Any] = []
+    for entry in map(_lower, entries):
+        about = entry.get("game") or about
+        if "frames" in entry:
+            frames += entry["frames"] or []
+        elif "lastframe" in entry:
+            last = [entry["lastframe"]]
+        elif "snakes" in entry:
+            frames.append(entry)
+        elif str(entry.get("type")) == "frame":
+            frames.append(entry["data"])
+        elif "width" in entry:
+            about = entry
+    return {"Game": about, "Frames": frames or last}
 
 
 def game_and_requests(page: Mapping[str, Any], width: int | None, height: int | None) -> tuple[Entry, list[Entry]]:
@@ -26,57 +53,82 @@ def game_and_requests(page: Mapping[str, Any], width: int | None, height: int | 
     `width` and `height` are needed if the page doesn't tell the board's size. Raises `KeyError`, `TypeError` or `ValueError`
     for malformed frames.
     """
-    about = page.get("Game") or {}
-    size = {"width": about.get("Width") or width, "height": about.get("Height") or height}
+    page = _lower(page)
+    about = _lower(page.get("game") or {})
+    size = {"width": about.get("width") or width, "height": about.get("height") or height}
     if not all(size.values()):
         told = 'frames don\'t tell the board\'s size; add "Game": {"Width": 11, "Height": 11} to them'
         raise ValueError(f"{told}, or pass --width and --height to procsnake replay (Python: width= and height=)")
-    ruleset = about.get("Ruleset") or {"name": "standard"}
-    game = {"id": about.get("ID", ""), "ruleset": ruleset, "map": about.get("Map", ""), "timeout": 500, "source": "arena"}
-    frames = page["Frames"] if "Frames" in page else page["frames"]
-    return game, [_request(frame, size, game) for frame in frames]
+    game = _game(about)
+    return game, [_request(_lower(frame), size, game) for frame in page["frames"]]
+
+
+def _game(about: Mapping[str, Any]) -> Entry:
+    named = about.get("rulesetname") or "standard"
+    ruleset = about.get("ruleset") or {}
+    if isinstance(ruleset, Mapping):
+        ruleset = {"name": named, **{key: value for key, value in ruleset.items() if value != ""}}
+    game = {
+        "id": about.get("id") or "",
+        "ruleset": ruleset,
+        "map": about.get("map") or "",
+        "timeout": integer_of(about.get("snaketimeout")) or _MILLISECONDS,
+        "source": about.get("source") or "arena",
+    }
+    return game_in_webhook_form(game)
 
 
 def _request(frame: Mapping[str, Any], size: Mapping[str, Any], game: Mapping[str, Any]) -> Entry:
-    snakes = [_snake(snake, int(frame["Turn"])) for snake in frame["Snakes"]]
+    turn = int(frame["turn"])
+    snakes = [_snake(_lower(snake), turn) for snake in frame["snakes"] or []]
     dead = [snake for snake in snakes if snake["eliminatedCause"]]
     board = {
         **size,
-        "food": _points(frame.get("Food")),
-        "hazards": _points(frame.get("Hazards")),
+        "food": _points(frame.get("food")),
+        "hazards": _points(frame.get("hazards")),
         "snakes": [snake for snake in snakes if not snake["eliminatedCause"]],
     }
     you = snakes[0] if snakes else {}
-    return {"game": game, "turn": int(frame["Turn"]), "board": board, "you": you, "procsnake": {"eliminated": dead}}
+    return {"game": game, "turn": turn, "board": board, "you": you, "procsnake": {"eliminated": dead}}
 
 
 def _snake(snake: Mapping[str, Any], turn: int) -> Entry:
-    death = snake.get("Death") or {}
-    if not death and snake.get("EliminatedCause"):
-        death = {"Cause": snake["EliminatedCause"], "EliminatedBy": snake.get("EliminatedBy") or "", "Turn": turn}
-    if death.get("Turn", 0) > turn:
+    death = _lower(snake.get("death") or {})
+    if not death and snake.get("eliminatedcause"):
+        death = {"cause": snake["eliminatedcause"], "eliminatedby": snake.get("eliminatedby") or "", "turn": turn}
+    if death.get("turn", 0) > turn:
         death = {}
-    body = _points(snake["Body"])
+    body = _points(snake["body"])
     return {
-        "id": snake["ID"],
-        "name": snake.get("Name", ""),
-        "latency": str(snake.get("Latency") or "0"),
-        "health": int(snake["Health"]),
+        "id": snake["id"],
+        "name": snake.get("name", ""),
+        "latency": str(snake.get("latency") or "0"),
+        "health": int(snake["health"]),
         "body": body,
         "head": body[0],
         "length": len(body),
-        "shout": snake.get("Shout", ""),
-        "squad": snake.get("Squad", ""),
+        "shout": snake.get("shout", ""),
+        "squad": snake.get("squad", ""),
         "customizations": {
-            "color": snake.get("Color", ""),
-            "head": snake.get("HeadType", ""),
-            "tail": snake.get("TailType", ""),
+            "color": snake.get("color", ""),
+            "head": snake.get("headtype", ""),
+            "tail": snake.get("tailtype", ""),
         },
-        "eliminatedCause": death.get("Cause", ""),
-        "eliminatedBy": death.get("EliminatedBy", ""),
-        "eliminatedOnTurn": int(death.get("Turn", 0)),
+        "eliminatedCause": death.get("cause", ""),
+        "eliminatedBy": death.get("eliminatedby") or "",
+        "eliminatedOnTurn": int(death.get("turn", 0)),
     }
 
 
 def _points(points: Sequence[Mapping[str, int]] | None) -> list[dict[str, int]]:
-    return [{"x": int(p["X"]), "y": int(p["Y"])} for p in points or ()]
+    return [{"x": int(p["x"]), "y": int(p["y"])} for p in map(_lower, points or ())]
+
+
+def _is_message(entry: Mapping[str, Any]) -> bool:
+    lower = _lower(entry)
+    return lower.get("type") == "frame" and isinstance(lower.get("data"), Mapping)
+
+
+def _lower(entry: Mapping[str, Any]) -> Entry:
+    """An object with its keys in lower case; what is below them stays."""
+    return {key.lower(): value for key, value in entry.items()}

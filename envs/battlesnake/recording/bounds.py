@@ -19,7 +19,7 @@ def check_request(request: Mapping[str, Any]) -> None:
         _integer(side, board[side], MIN_SIDE, MAX_SIDE)
     for kind in ("food", "hazards"):
         _points(kind, board.get(kind) or [])
-    for snake in _snakes("snakes", board["snakes"]):
+    for snake in _snakes("snakes", board["snakes"] or []):
         _snake(snake)
     for snake in _snakes("eliminated", (request.get("procsnake") or {}).get("eliminated", [])):
         _snake(snake)

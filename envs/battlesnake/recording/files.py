@@ -14,12 +14,13 @@ from types import TracebackType
 from typing import Any
 
 from envs.battlesnake.plain import Board, state_from_board
-from envs.battlesnake.recording.arena_frames import game_and_requests, is_frames
+from envs.battlesnake.recording.arena_frames import game_and_requests, page_of
 from envs.battlesnake.recording.bounds import MAX_KNOWN_SNAKES, check_request
+from envs.battlesnake.recording.parsing import game_requests_result, is_of_frames, once_per_turn, read_entries
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
 from envs.battlesnake.webhook import WebhookError, read_settings
-from envs.common.bounded import parse_json, read_bytes
+from envs.common.bounded import read_bytes
 from envs.common.errors import ConfigError, ProcsnakeError
 from envs.common.whole_files import not_through_links
 
@@ -142,9 +143,10 @@ class Recording:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, width: int | None = None, height: int | None = None) -> Recording:
-        """Read a recording of ours or of the official command line, or frames of the arena (see `from_frames`).
+        """Read a game in any of the forms in which people keep them (`envs.battlesnake.recording.parsing`).
 
-        A last line that a crash cut short is dropped. Raises `RecordingError` if the file is none of these.
+        `width` and `height` are for frames that don't tell the board's size (see `from_frames`). A last line that a crash cut
+        short is dropped. Raises `RecordingError` if the file is none of these.
         """
         try:
             # A character that a crash cut in two is left out. Its line is dropped anyway.
@@ -156,11 +158,14 @@ class Recording:
     @classmethod
     def parse(cls, text: str, name: str, *, width: int | None = None, height: int | None = None) -> Recording:
         """Read a recording's text as `read` does. Errors call it `name`."""
-        entries = _parse(text.rstrip("\n").split("\n"), name)
-        if is_frames(entries[0]):
-            return cls.from_frames(entries[0], width=width, height=height)
-        result = entries.pop() if len(entries) > 1 and "isDraw" in entries[-1] else None
-        return cls(entries[0], entries[1:], result)
+        try:
+            entries = read_entries(text)
+            if is_of_frames(entries):
+                return cls.from_frames(page_of(entries), width=width, height=height)
+            game, requests, result = game_requests_result(entries)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise RecordingError(f"{name} is no recording: {error}") from error
+        return cls(game, requests, result)
 
     @classmethod
     def from_frames(cls, page: Mapping[str, Any], *, width: int | None = None, height: int | None = None) -> Recording:
@@ -170,7 +175,8 @@ class Recording:
         so that `page["Game"]` has them. To join several pages, join their `Frames`.
         """
         try:
-            return cls(*game_and_requests(page, width, height))
+            game, requests = game_and_requests(page, width, height)
+            return cls(game, list(once_per_turn(requests)))
         except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError) as error:
             raise RecordingError(f"malformed arena frames: {type(error).__name__} {error}") from error
 
@@ -258,26 +264,10 @@ def recording_files(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
     return found
 
 
-def _parse(lines: list[str], path: str) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, 1):
-        try:
-            entries.append(parse_json(line))
-        except ValueError as error:
-            if number == len(lines) > 1:
-                break
-            raise RecordingError(f"{path} is no recording: line {number} is not JSON ({error})") from error
-        if not isinstance(entries[-1], dict):
-            raise RecordingError(f"{path} is no recording: line {number} is not a JSON object")
-    if not entries:
-        raise RecordingError(f"{path} is empty")
-    return entries
-
-
 def _board(request: Mapping[str, Any], seen: dict[str, dict[str, Any]]) -> Board:
     """The board of a request with the dead among the living. `seen`: the latest of each snake so far, kept up here."""
     board = request["board"]
-    living = [_without_gaps(snake) for snake in board["snakes"]]
+    living = [_without_gaps(snake) for snake in board["snakes"] or []]
     fallen = [_without_gaps(snake) for snake in request.get(EXTRAS, {}).get("eliminated", [])]
     if alive := [snake["id"] for snake in fallen if not snake["eliminatedCause"]]:
         raise ValueError(f"{alive[0]!r} is among the eliminated snakes without an eliminatedCause")

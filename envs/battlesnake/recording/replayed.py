@@ -49,6 +49,9 @@ def deviations(recording: Recording) -> Iterator[Deviation]:
 
 
 def _differences(before: Board, after: Board, settings: Settings) -> Iterator[str]:
+    if after["turn"] == before["turn"]:
+        yield "this turn is there twice, with two boards"
+        return
     if after["turn"] != before["turn"] + 1:
         yield f"it follows turn {before['turn']}; the turns between are missing"
         return

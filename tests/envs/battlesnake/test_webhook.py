@@ -155,7 +155,7 @@ def test_what_no_engine_sends_is_refused_by_field(change, named):
         ({"hazardDamagePerTurn": -(10**9)}, {"hazard_damage": -1000}),
         ({"royale": {"shrinkEveryNTurns": -1}}, {"shrink_every_n_turns": 0}),
         ({"royale": {"shrinkEveryNTurns": 10**12}}, {"shrink_every_n_turns": 1 << 30}),
-        ({"royale": 7, "minimumFood": "3", "foodSpawnChance": True}, {}),
+        ({"royale": 7, "minimumFood": "three", "foodSpawnChance": True}, {}),
     ],
     ids=str,
 )
@@ -197,3 +197,14 @@ def test_a_board_that_the_engine_cannot_hold_is_told_from_a_faulty_one(caplog, m
                 read_move_request(request)
     assert (raised.value.you, raised.value.hazards, raised.value.settings) == (0, {(5, 5): 3}, Settings())
     assert len(caplog.records) == 1
+
+
+def test_numbers_may_be_texts_and_whole_numbers_may_have_a_point():
+    """Settings and the time-out came as texts once, and JSON knows but one kind of number."""
+    request = plain_request(board(7, 7, [(3, 3), (3, 2), (3, 1)], [(0, 0), (1, 0), (2, 0)]))
+    request["game"] |= {"timeout": "400", "ruleset": {"name": "royale", "damagePerTurn": "30", "minimumFood": "3"}}
+    request["you"]["health"] = 90.0
+    turn = read_move_request(request)
+    assert turn.timeout_ms == 400
+    assert (turn.state.settings.hazard_damage, turn.state.settings.minimum_food) == (30, 3)
+    assert turn.state.arrays.health[0, turn.you] == 90

@@ -218,7 +218,8 @@ def test_imports_arena_frames(trace, tmp_path):
     [
         ("", "line 1 is not JSON"),
         ("hello\nworld\n", "line 1 is not JSON"),
-        ("[1]\n", "line 1 is not a JSON object"),
+        ("[1]\n", "not an object or a list of objects"),
+        ('{"id":"g"}\n[1]\n{"turn":0}\n', "line 2 is not a JSON object"),
         ('{"id":"g"}\n', "no turns"),
         ('{"id":"g"}\n{"turn":0}\n{"isDraw":true}\n', "entry 0 is not a move request"),
         ('{"id":"g"}\n{"turn":0,"board":{"snakes":[7]}}\n{"isDraw":true}\n', "entry 0 is not a move request"),
