@@ -21,7 +21,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from agents.agent import Agent, Decision
 from envs.battlesnake.plain_safety import safest_plain_move
 from envs.battlesnake.state import MOVE_NAMES
-from envs.battlesnake.webhook import Turn, UnheldBoardError, WebhookError, read_move_request
+from envs.battlesnake.webhook import Turn, UnheldBoardError, WebhookError
 from envs.common.command_line import shell_command
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError
@@ -30,6 +30,7 @@ from serve.archive.store import GameStore
 from serve.cores import Cores
 from serve.customizations import Look
 from serve.deadline import MAX_THINK_MS, Decider
+from serve.game_memory import GameMemory
 from serve.metrics import Metrics
 from serve.transport.rate_limit import NewGames, RateLimit
 from serve.transport.request_body import MAX_BODY_BYTES, TooLargeError, read_body
@@ -92,13 +93,14 @@ def create_app(
     app.url_map.strict_slashes = False
     counts, limit = Metrics(), None if rate_limit is None else RateLimit(rate_limit)
     new_games = NewGames()
+    memory = GameMemory()
     shared = Cores(usable_cores() if cores is None else cores)
     if store is not None:
         store.writer.report = counts.queue
     prefix = "" if secret is None else f"/{secret}"
     for number, (name, agent) in enumerate(by_name.items()):
         decider = Decider(agent, cores=shared, max_think_ms=max_think_ms)
-        snake = _Snake(name, decider, looks.get(name) or Look.of(agent), store, counts, new_games)
+        snake = _Snake(name, decider, looks.get(name) or Look.of(agent), store, counts, new_games, memory)
         routes = _snake_routes(snake, f"snake{number}", limit, None if secret or not store else access)
         app.register_blueprint(routes, url_prefix=f"{prefix}/snakes/{name}")
         if number == 0:
@@ -124,10 +126,17 @@ class _Snake:
     """One snake of ours: what it answers to the four calls."""
 
     def __init__(
-        self, name: str, decider: Decider, look: Look, store: GameStore | None, counts: Metrics, new_games: NewGames
+        self,
+        name: str,
+        decider: Decider,
+        look: Look,
+        store: GameStore | None,
+        counts: Metrics,
+        new_games: NewGames,
+        memory: GameMemory,
     ) -> None:
         self.name, self._decider, self._look, self._counts = name, decider, look, counts
-        self._store, self._new_games = store, new_games
+        self._store, self._new_games, self._memory = store, new_games, memory
 
     def info(self) -> Response:
         return jsonify(apiversion=API_VERSION, **asdict(self._look))
@@ -135,9 +144,10 @@ class _Snake:
     def start(self) -> Response:
         body = _body()
         try:
-            turn = _read(body)
+            turn = self._memory.start(body)
         except UnheldBoardError:
             return jsonify({})
+        g.game = turn.game_id  # for the log
         if (store := self._keeper(body)) is not None:
             store.started(self.name, turn, body, size=g.size)
         self._counts.game(self.name, "start")
@@ -147,9 +157,10 @@ class _Snake:
         arrived = request.environ.get(ARRIVED) or time.monotonic()
         body = _body()
         try:
-            turn = _read(body)
+            turn = self._memory.read_move(body)
         except UnheldBoardError as error:
             return self._move_unheld(error, arrived)
+        g.game = turn.game_id
         reply = request.environ.get(REPLY)
         decision = self._decider.decide(
             turn, arrived=arrived, reported=body["you"].get("latency"), last_word=reply and _LastWord(reply)
@@ -168,12 +179,18 @@ class _Snake:
         return _move(move)
 
     def end(self) -> Response:
-        # An eliminated snake is told of the end, too, so `you` may be dead here.
         body = _body()
         if (store := self._keeper(body)) is not None:
-            store.ended(self.name, body, size=g.size)
+            store.ended(self.name, body, self._last_board(body), size=g.size)
         self._counts.game(self.name, "end")
         return jsonify({})
+
+    def _last_board(self, body: dict[str, Any]) -> Turn | None:
+        """The board of `/end`; None if nobody lives on it, or if it can't be read."""
+        try:
+            return self._memory.read_end(body)
+        except WebhookError:
+            return None
 
     def _keeper(self, body: dict[str, Any]) -> GameStore | None:
         """Where the game at hand is kept, if it is."""
@@ -273,12 +290,6 @@ def _body() -> dict[str, Any]:
     except TooLargeError as error:
         abort(413, str(error))
     return body
-
-
-def _read(body: Mapping[str, Any]) -> Turn:
-    turn = read_move_request(body)
-    g.game = turn.game_id  # for the log
-    return turn
 
 
 def _refusal(status: int, reason: str) -> tuple[Response, int]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from envs.battlesnake.living import LifeHistory
+from envs.battlesnake.webhook import MAX_TEXT, Turn, read_end_request, read_move_request
 
 GameKey = tuple[str, str]
 """The game's id and `you.id`: strangers can send the id of a game that isn't theirs."""
@@ -35,7 +37,7 @@ class _Held:
 class GameMemory:
     """The games that a process plays. Any number of threads may use it.
 
-    A game is forgotten at `/start` (`forget`), if its turn goes back (a crashed runner replays it from turn 0 under the same
+    A game is forgotten at `/start`, if its turn goes back (a crashed runner replays it from turn 0 under the same
     id), after `max_idle_s` seconds without a request, and once `max_games` others were asked for later. A process starts with
     no memory: a second worker, or a Lambda that was frozen, reads the next request of a game as if it were the only one.
     `clock` counts seconds, never back.
@@ -51,10 +53,28 @@ class GameMemory:
     def __len__(self) -> int:
         return len(self._games)
 
-    def forget(self, game: GameKey) -> None:
-        """Forget a game, because it begins."""
+    def start(self, body: Mapping[str, Any]) -> Turn:
+        """Read the body of `/start` and forget what was remembered of its game. Raises what `read_move_request` raises."""
+        turn = read_move_request(body)
         with self._lock:
-            self._games.pop(game, None)
+            self._games.pop((turn.game_id, turn.ids[turn.you]), None)
+        return turn
+
+    def read_move(self, body: Mapping[str, Any]) -> Turn:
+        """Read the body of `/move`: who lives is exact if the turn before is remembered. Raises as `read_move_request`."""
+        key = _key(body)
+        if key is None:
+            return read_move_request(body)  # It names what is wrong.
+        with self.record(*key) as record:
+            return read_move_request(body, history=record.lives)
+
+    def read_end(self, body: Mapping[str, Any]) -> Turn | None:
+        """Read the body of `/end` as `read_end_request` does, with what the game's last turns have shown."""
+        key = _key(body)
+        if key is None:
+            return read_end_request(body)
+        with self.record(*key) as record:
+            return read_end_request(body, history=record.lives)
 
     @contextmanager
     def record(self, game: GameKey, turn: int) -> Iterator[GameRecord]:
@@ -78,3 +98,17 @@ class GameMemory:
             while len(self._games) > self._max_games or next(iter(self._games.values())).used < now - self._max_idle_s:
                 self._games.popitem(last=False)
             return held
+
+
+def _key(body: Mapping[str, Any]) -> tuple[GameKey, int] | None:
+    """A request's game and turn; None for a malformed request."""
+    game_id, your_id = (_id(body.get(name)) for name in ("game", "you"))
+    turn = body.get("turn", 0)
+    if game_id is None or your_id is None or type(turn) is not int:
+        return None
+    return (game_id, your_id), turn
+
+
+def _id(parent: Any) -> str | None:
+    value = parent.get("id") if isinstance(parent, Mapping) else None
+    return value if isinstance(value, str) and len(value) <= MAX_TEXT else None

@@ -145,10 +145,14 @@ class LifeHistory:
         return lives
 
     def moved(self, sighting: Sighting) -> int | None:
-        """Return who moved into this board, as bits by place; None unless the turn before is remembered."""
+        """Return who moved into this board, as bits by place; None unless the turn before is remembered.
+
+        Somebody always has: whoever was asked on that turn.
+        """
         if self._turn != sighting.turn - 1 or not self._is_evidence(sighting):
             return None
-        return _bits(snake.mark[0] != self._mark(snake)[0] for snake in sighting.snakes)
+        moved = _bits(snake.mark[0] != self._mark(snake)[0] for snake in sighting.snakes)
+        return moved or None
 
     def stayed_dead(self, sighting: Sighting) -> int:
         """Return who certainly didn't live on an earlier turn already, as bits by place.

@@ -102,7 +102,8 @@ def read_move_request(data: Any, *, history: LifeHistory | None = None) -> Turn:
     board, you = (_mapping(body.get(key), key) for key in ("board", "you"))
     width, height = _sides(board)
     own = _read_snake(you, "you", width, height)
-    snakes, place = _with_own(_read_snakes(board, width, height), own)
+    snakes = _read_snakes(board, width, height, own)
+    place = snakes.index(own)
     sighting = _sighting(body, snakes, width, height, you=place)
     if not sighting.is_on_board(place):
         raise WebhookError("you is dead or off the board; only living snakes are asked for a move")
@@ -186,19 +187,26 @@ def _listed_snakes(board: Mapping[str, Any]) -> list[Any]:
     return listed
 
 
-def _read_snakes(board: Mapping[str, Any], width: int, height: int) -> list[dict[str, Any]]:
-    listed = enumerate(_listed_snakes(board))
-    return [_read_snake(_mapping(entry, name := f"board.snakes[{n}]"), name, width, height) for n, entry in listed]
+def _read_snakes(board: Mapping[str, Any], width: int, height: int, own: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    """The snakes of the list, with `own` in the place of its entry; last if it has none.
+
+    Of entries with one id, which only strangers send, the first counts that isn't plainly dead.
+    """
+    snakes = {} if own is None else {own["id"]: own}
+    order: list[str] = []
+    for n, entry in enumerate(_listed_snakes(board)):
+        name = f"board.snakes[{n}]"
+        snake = _mapping(entry, name)
+        snake_id = _text(snake, name, "id")
+        order.append(snake_id)
+        earlier = snakes.get(snake_id)
+        if earlier is None or (earlier is not own and _is_plainly_dead(earlier, width, height)):
+            snakes[snake_id] = _read_snake(snake, name, width, height)
+    return [snakes[snake_id] for snake_id in dict.fromkeys([*order, *snakes])]
 
 
-def _with_own(snakes: list[dict[str, Any]], own: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
-    """The snakes with `you` taken from `you` alone, and its place. It comes last if the list leaves it out."""
-    ids = [snake["id"] for snake in snakes]
-    if own["id"] not in ids:
-        return [*snakes, own], len(snakes)
-    place = ids.index(own["id"])
-    others = [snake for snake in snakes if snake["id"] != own["id"]]
-    return [*others[:place], own, *others[place:]], place
+def _is_plainly_dead(snake: Mapping[str, Any], width: int, height: int) -> bool:
+    return not snake["health"] or not snake["body"] or not all(_on_board(point, width, height) for point in snake["body"])
 
 
 def _read_snake(snake: Mapping[str, Any], name: str, width: int, height: int) -> dict[str, Any]:

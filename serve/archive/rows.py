@@ -19,7 +19,7 @@ import orjson
 from agents.agent import Decision
 from envs.battlesnake.plain import hazard_layers
 from envs.battlesnake.state import MAX_SIDE, MOVE_NAMES, State
-from envs.battlesnake.webhook import Turn, WebhookError, game_object, most_hazards, read_end_request
+from envs.battlesnake.webhook import Turn, WebhookError, game_object, most_hazards
 from envs.common.bounded import inflate, parse_json
 
 MAX_TEXT, MAX_NOTE_BYTES = 256, 16 * 1024
@@ -32,7 +32,7 @@ _ROWS_BYTES = 600
 
 @dataclass(frozen=True)
 class Event:
-    """One request as the server saw it. `turn` is the request as it was read; None for `/end`, where `you` may be dead."""
+    """One request as the server saw it. `turn` is `/start` or `/move` as it was read; None for `/end`."""
 
     snake: str
     body: Mapping[str, Any]
@@ -42,6 +42,8 @@ class Event:
     decision: Decision | None = None
     """The decision; None for `/start`."""
     latency_ms: float | None = None
+    final: Turn | None = None
+    """`/end` as it was read: None if nobody lives on its board, or if it can't be read."""
     size: int = 0
     """The size of the request, in bytes."""
 
@@ -128,21 +130,13 @@ def _end_rows(event: Event) -> GameRows:
     body = event.body
     game_id, you = _identity(body, "game"), _identity(body, "you")
     key = (clean(game_id), event.snake, clean(you))
-    final = _read_final(body)
+    final = event.final
     number = body.get("turn")
     is_plausible = isinstance(number, int) and 0 <= number < 1 << 30
     end: dict[str, Any] = {"turn": number if is_plausible else 0, "alive": [], "board": None}
     if final is not None:
         end |= {"alive": [clean(snake) for snake in final.ids], "board": _tidy_board(body, final, with_you=False)}
     return GameRows(None if final is None else _game_row(event, final, key), key, event.at, end=pack(end))
-
-
-def _read_final(body: Mapping[str, Any]) -> Turn | None:
-    """The last board; None if nobody lives on it or it can't be read."""
-    try:
-        return read_end_request(body)
-    except WebhookError:
-        return None
 
 
 def _identity(body: Mapping[str, Any], name: str) -> str:

@@ -43,16 +43,17 @@ class GameStore(GameArchive):
         self, snake: str, turn: Turn, body: Mapping[str, Any], decision: Decision, *, latency_ms: float, size: int = 0
     ) -> None:
         """Note that `/move` was answered with this decision, `latency_ms` after it arrived."""
-        self.writer.put(Event(snake, body, time.time(), turn, decision, latency_ms, size))
+        self.writer.put(Event(snake, body, time.time(), turn, decision, latency_ms, size=size))
 
-    def ended(self, snake: str, body: Mapping[str, Any], *, size: int = 0) -> None:
-        """Note that `/end` was received. A body that doesn't tell which game ended is not recorded.
+    def ended(self, snake: str, body: Mapping[str, Any], final: Turn | None, *, size: int = 0) -> None:
+        """Note that `/end` was received. `final` is what was read from its `body`; None if nobody lives on that board, or if it
+        can't be read. A body that doesn't tell which game ended is not recorded.
 
         It returns when the end and everything before it are in the database, so that this process may be killed once the
         engine has the answer. It returns after `END_S` seconds at most, and at once if the database is in trouble or others
         wait for it already.
         """
-        number = self.writer.put(Event(snake, body, time.time(), size=size), urgent=True)
+        number = self.writer.put(Event(snake, body, time.time(), final=final, size=size), urgent=True)
         if not self.writer.problem and self._may_wait.acquire(blocking=False):
             try:
                 self.writer.wait(number, END_S)

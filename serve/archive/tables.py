@@ -2,6 +2,7 @@
 
 Every write may be repeated: a turn is kept as it came first, and a game's figures are worked out again from its turns. So
 requests may come twice, late or to another process, and a batch that may or may not have been written is simply written again.
+A turn with another board than before begins a new attempt at the game, which replaces the one that crashed.
 """
 
 from __future__ import annotations
@@ -244,9 +245,11 @@ class Database:
         stored = connection.execute(_select_key(key, GAMES.c.number, GAMES.c.names, GAMES.c.ended, GAMES.c.end)).first()
         if stored is None:
             return
-        turns = _new_turns(connection, stored.number, batch)
-        ends = [row for row in batch if row.end is not None]
+        turns, ends, cut = _news(connection, stored.number, batch)
         this_game = sa.update(GAMES).where(GAMES.c.number == stored.number)
+        if cut is not None:
+            self._forget_attempt(connection, stored.number, cut)
+            stored = connection.execute(_select_key(key, GAMES.c.number, GAMES.c.names, GAMES.c.ended, GAMES.c.end)).one()
         if turns:
             connection.execute(self._insert(TURNS).on_conflict_do_nothing(), turns)
             connection.execute(this_game.values(size=GAMES.c.size + sum(map(turn_bytes, turns))))
@@ -258,6 +261,16 @@ class Database:
         # What is told again costs no new summary: strangers may tell an end as often as they like.
         if (turns or stored.names != names) if stored.end is not None else ends:
             self._summarise(connection, stored.number)
+
+    def _forget_attempt(self, connection: sa.Connection, number: int, cut: int) -> None:
+        """Delete a game's turns from `cut` on, and its end: its runner crashed, and plays it again."""
+        dropped = (TURNS.c.number == number) & (TURNS.c.turn >= cut)
+        row_bytes = TURN_BYTES + sa.func.length(TURNS.c.data) + sa.func.coalesce(sa.func.length(TURNS.c.fallback), 0)
+        size = connection.scalar(sa.select(sa.func.coalesce(sa.func.sum(row_bytes), 0)).where(dropped)) or 0
+        end_size = sa.func.coalesce(sa.func.length(GAMES.c.end), 0)
+        this_game = sa.update(GAMES).where(GAMES.c.number == number)
+        connection.execute(this_game.values(size=GAMES.c.size - size - end_size, end=None, ended=None))
+        connection.execute(sa.delete(TURNS).where(dropped))
 
     def _write_about(self, connection: sa.Connection, game: Mapping[str, Any]) -> None:
         """Insert the game if it is new. PostgreSQL takes one of its 2 147 483 647 numbers for each insert, needed or not."""
@@ -351,15 +364,49 @@ def _cause(connection: sa.Connection, game: Mapping[str, Any], about: Mapping[st
     return cause_of_death(board, game["you"], moves, ruleset=rules["name"], hazard_damage=damage)
 
 
-def _new_turns(connection: sa.Connection, number: int, batch: Sequence[GameRows]) -> list[dict[str, Any]]:
-    """The turns of a batch that aren't kept yet, each once: whoever tells a turn again doesn't make the game larger."""
+def _news(
+    connection: sa.Connection, number: int, batch: Sequence[GameRows]
+) -> tuple[list[dict[str, Any]], list[GameRows], int | None]:
+    """What a batch adds to a game: turns that aren't kept yet, ends, and from which turn on what is kept is of an attempt that
+    crashed (None: from none).
+
+    Whoever tells a turn again doesn't make the game larger. A turn with another board than before is one of a new attempt.
+    """
+    numbers = {rows.turn["turn"] for rows in batch if rows.turn is not None}
+    known = sa.select(TURNS.c.turn, TURNS.c.data).where(TURNS.c.number == number, TURNS.c.turn.in_(numbers))
+    kept: dict[int, bytes] = dict(map(tuple, connection.execute(known))) if numbers else {}
     told: dict[int, dict[str, Any]] = {}
+    ends: list[GameRows] = []
+    cut: int | None = None
     for rows in batch:
-        if rows.turn is not None:
-            told.setdefault(rows.turn["turn"], {"number": number, **rows.turn})
-    known = sa.select(TURNS.c.turn).where(TURNS.c.number == number, TURNS.c.turn.in_(told))
-    kept = set(connection.scalars(known)) if told else set()
-    return [row for turn, row in told.items() if turn not in kept]
+        if rows.end is not None:
+            ends.append(rows)
+        if rows.turn is None:
+            continue
+        turn = rows.turn["turn"]
+        before = told[turn]["data"] if turn in told else kept.get(turn)
+        if before is not None and _is_another_board(before, rows.turn["data"]):
+            cut = turn if cut is None else min(cut, turn)
+            told = {earlier: row for earlier, row in told.items() if earlier < turn}
+            kept = {earlier: data for earlier, data in kept.items() if earlier < turn}
+            ends = []
+            before = None
+        if before is None:
+            told[turn] = {"number": number, **rows.turn}
+    return list(told.values()), ends, cut
+
+
+def _is_another_board(one: bytes, other: bytes) -> bool:
+    """Whether two boards of one turn differ in their food, or in a snake that is on both.
+
+    Of one request read twice, one board may show a snake that the other knows to be dead.
+    """
+    if one == other:
+        return False
+    boards = [unpack(data, stacked=True)["board"] for data in (one, other)]
+    bodies = [{snake["id"]: (snake["body"], snake["health"]) for snake in board["snakes"]} for board in boards]
+    common = bodies[0].keys() & bodies[1].keys()
+    return boards[0]["food"] != boards[1]["food"] or any(bodies[0][snake] != bodies[1][snake] for snake in common)
 
 
 def _select_key(key: tuple[str, str, str], *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from agents.agent import Decision
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import MOVE_NAMES
-from envs.battlesnake.webhook import read_move_request
+from envs.battlesnake.webhook import read_end_request, read_move_request
 from envs.common.errors import ConfigError
 from serve.archive.rows import Event, clean, rows_of
 from serve.archive.tables import Database
@@ -58,4 +58,5 @@ def _events(recording: Recording, snake: Mapping[str, Any]) -> Iterator[Event]:
             body = {**request, "you": you}
             decision = Decision(MOVE_NAMES.index(move))
             yield Event(name, body, began + _TURN_S * number, read_move_request(body), decision)
-    yield Event(name, {**last, "you": you}, began + _TURN_S * len(recording.requests))
+    body = {**last, "you": you}
+    yield Event(name, body, began + _TURN_S * len(recording.requests), final=read_end_request(body))

@@ -330,11 +330,12 @@ def test_the_last_board_is_read_once_whoever_lives(tmp_path, monkeypatch):
     you = request["you"]
     request["board"]["snakes"] = [{**you, "id": f"dead-{n}", "health": 0} for n in range(15)] + [{**you, "id": "last"}]
     store = GameStore(f"sqlite:///{tmp_path}/games.db")
-    store.ended("s", {**request, "you": {**you, "health": 0}})
+    client = create_app({"s": agents.make("flood")}, store=store).test_client()
+    client.post("/end", json={**request, "you": {**you, "health": 0}})
     assert store.flush(20)
     assert store.games()[0]["snakes"] == [you["name"]]
     request["board"]["food"] = [{"x": "no", "y": "number"}]
-    store.ended("s", {**request, "game": {**request["game"], "id": "other"}})
+    client.post("/end", json={**request, "game": {**request["game"], "id": "other"}})
     assert store.flush(20)
     assert len(reads) == 1
     store.close()

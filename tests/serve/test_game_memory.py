@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from serve.game_memory import GameMemory
+from tests.envs.battlesnake.arena_shape import arena_game, end_request, move_requests, played_games
 
 
 def remembered(memory, game, turn):
@@ -19,11 +20,29 @@ def test_a_game_is_remembered_from_turn_to_turn_for_each_of_its_snakes():
 
 def test_a_game_is_forgotten_when_it_begins_or_its_turn_goes_back():
     memory = GameMemory()
-    first = remembered(memory, ("g", "a"), 3)
-    second = remembered(memory, ("g", "a"), 2)
-    memory.forget(("g", "a"))
-    third = remembered(memory, ("g", "a"), 3)
+    start = next(move_requests(next(played_games(1)), arena_game("g"))).request
+    game = "g", start["you"]["id"]
+    first = remembered(memory, game, 3)
+    second = remembered(memory, game, 2)
+    memory.start(start)
+    third = remembered(memory, game, 3)
     assert len({id(first), id(second), id(third)}) == 3
+
+
+def test_a_server_knows_exactly_who_lives_though_a_game_is_replayed():
+    """A runner crashes in the middle of a game, and plays another game from turn 0 under the same ids."""
+    memory = GameMemory()
+    game = arena_game("g")
+    first, second = played_games(2, seed=4, side=7)
+    for turns in (first[: len(first) // 2], second):
+        for request, alive in move_requests(turns, game):
+            turn = memory.read_move(request)
+            assert set(turn.ids) == alive
+            assert turn.undecided == []
+    for you in ("s0", "s1", "s2", "s3"):
+        request, alive = end_request(second, game, you)
+        final = memory.read_end(request)
+        assert (set(final.ids) if final else set()) == alive
 
 
 def test_a_request_that_fails_leaves_the_turn_as_it_was():

@@ -14,7 +14,7 @@ from agents.agent import Decision
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, CAUSE_NAMES, State
-from envs.battlesnake.webhook import game_object, move_request, read_move_request
+from envs.battlesnake.webhook import game_object, move_request, read_end_request, read_move_request
 from serve.archive.store import GameStore
 
 
@@ -95,7 +95,7 @@ def tell(store: GameStore, snake: str, event: tuple[str, dict[str, Any], int | N
     """Hand one event to a store, as the server does."""
     kind, body, move = event
     if kind == "end":
-        store.ended(snake, body)
+        store.ended(snake, body, read_end_request(body))
     elif kind == "start":
         store.started(snake, read_move_request(body), body)
     else:

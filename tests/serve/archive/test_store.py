@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
@@ -79,6 +80,32 @@ def test_order_repetition_and_concurrency_change_nothing(url):
 
     shuffled = np.random.default_rng(0).permutation(2 * len(events)) % len(events)
     assert kept(np.arange(len(events))) == kept(shuffled)
+
+
+def test_a_game_that_is_played_again_from_turn_0_replaces_the_attempt_that_crashed(url):
+    """Arena's runner may crash, and plays the game again under the same ids, at first with the same boards."""
+    store = GameStore(url)
+    crashed, whole = play(seed=1), play(seed=2)
+    first = [copy.deepcopy(event) for event in whole.events(0)]
+    attempt = [*first[:4], *list(crashed.events(0))[4:-1]]
+    for _, body, _ in attempt:
+        body["game"]["id"] = whole.game_id
+    for event in [*attempt, *whole.events(0)]:
+        tell(store, "ours", event)
+    assert store.flush(20)
+    kept = store.turns(whole.game_id, "ours")
+    assert [turn["board"] for turn in kept[:-1]] == [request["board"] for request in whole.requests[0]]
+    assert kept[-1]["board"]["snakes"] == whole.ends[0]["board"]["snakes"]
+    with store._database.reading() as connection:
+        (size,) = connection.execute(sa.select(tables.GAMES.c.size))
+        other = GameStore(f"sqlite:///{store._database.file}-2") if store._database.file else None
+    if other is not None:
+        tell_all(other, "ours", whole, 0)
+        assert other.flush(20)
+        with other._database.reading() as connection:
+            assert size == connection.execute(sa.select(tables.GAMES.c.size)).one()
+        other.close()
+    store.close()
 
 
 def test_games_are_numbered_one_after_the_other_however_many_turns_they_have(url):
