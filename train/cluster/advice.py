@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from train.algorithm_settings import PPOSettings
+from train.cluster.scale import Heterogeneous
 from train.cluster.sizes import sized, steps_per_update
 from train.cluster.speeds import expected_stages, fullest, measured_like
 from train.config import Experiment
@@ -15,21 +16,40 @@ _FAR = 2.0
 def warnings(experiment: Experiment) -> list[str]:
     """Return a sentence for each thing that speaks against the experiment's scale; an empty list if nothing is known to."""
     after = sized(experiment)
-    return [text for text in (_too_many_env_runners(after), _too_large_a_batch(experiment, after)) if text]
+    found = (_idle_gpus(after), _too_many_env_runners(after), _too_large_a_batch(experiment, after))
+    return [text for text in found if text]
+
+
+def _idle_gpus(after: Experiment) -> str:
+    """Games are played on CPUs, so GPUs of machines that only play have nothing to do."""
+    if not isinstance(after.scale, Heterogeneous) or not after.scale.rollout.gpus:
+        return ""
+    playing, learning = after.scale.rollout, after.scale.learner
+    return (
+        f"{playing.gpus} GPUs of {playing.count} × {playing.instance} are paid for and never used, because these machines only "
+        f"play, on their CPUs; let them learn, too: --instances '{playing.count}*{playing.instance}', or take a type without "
+        f"GPUs for playing beside {learning.count} × {learning.instance}"
+    )
 
 
 def _too_many_env_runners(after: Experiment) -> str:
     through = expected_stages(after)
-    if through is None or fullest(through) == "play":
+    if through is None:
         return ""
+    on_gpus = bool(after.num_gpus_per_learner)
+    if on_gpus:
+        # How fast a GPU learns was never measured, and a thread in its place would have env runners taken away in vain.
+        del through["learn"]
     full = fullest(through)
+    if full == "play":
+        return ""
     enough = math.ceil(through[full] * max(1, after.num_env_runners) / through["play"])
     text = (
         f"{after.num_env_runners} env runners play {through['play']:,.0f} decisions per second, but {_FULL[full]} "
         f"{through[full]:,.0f}, for which {enough} would do; the others are paid for and wait (measured for "
         f"{measured_like(after)} on another machine: docs/cluster.md)"
     )
-    return f"{text}. A GPU learns faster than the one thread that was measured" if after.num_gpus_per_learner else text
+    return f"{text}. How fast a GPU learns was not measured" if on_gpus else text
 
 
 _FULL = {

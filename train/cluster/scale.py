@@ -86,7 +86,7 @@ class Single:
 
 @dataclass(frozen=True, kw_only=True)
 class Homogeneous:
-    """Several instances of one type play, and the first one also learns."""
+    """Several instances of one type play. All of them also learn if they have GPUs, else the first one does."""
 
     instance: str
     """The instances' type."""
@@ -104,8 +104,9 @@ class Homogeneous:
 
     @property
     def learner(self) -> Instances:
-        """The instances that learn."""
-        return Instances(instance=self.instance)
+        """The instances that learn. GPUs that don't learn would be paid for in vain, so then these are all."""
+        first = Instances(instance=self.instance)
+        return Instances(instance=self.instance, count=self.count) if first.gpus else first
 
     @property
     def derived_workers(self) -> tuple[int, str]:

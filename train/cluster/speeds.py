@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from train.algorithm_settings import APEXSettings, PPOSettings
+from train.cluster.scale import Heterogeneous, Homogeneous
 from train.config import Experiment
 
 NETWORK_BYTES_A_SECOND = 10e9 / 8
@@ -43,17 +44,18 @@ MEASURED = {
 """By the experiment for which it was measured: `python -m tests.benchmarks.scaling plan`, on one thread of an AMD EPYC."""
 
 
-def stages(constants: Constants, workers: int, *, learner_speed: float, shards: int) -> dict[str, float]:
+def stages(constants: Constants, workers: int, *, learner_speed: float, shards: int, away: float = 1.0) -> dict[str, float]:
     """Return the decisions per second that each stage lets through, with so many env runners of one CPU each.
 
-    `learner_speed` is the learner's speed in threads like the one that was measured.
+    `learner_speed` is the learner's speed in threads like the one that was measured. `away` is the part of the env runners,
+    0..1, on other machines than the learner: what the others bring crosses no network.
     """
     per_fetch = constants.weight_bytes / constants.decisions_a_fetch
     return {
         "play": workers * constants.played_a_second,
         "receive": constants.unpacked_a_second if math.isinf(constants.remembered_a_second) else math.inf,
         "shards": shards * constants.remembered_a_second,
-        "network": NETWORK_BYTES_A_SECOND / (constants.bytes_a_decision + per_fetch),
+        "network": NETWORK_BYTES_A_SECOND / (away * (constants.bytes_a_decision + per_fetch)) if away else math.inf,
         "learn": learner_speed * constants.learned_a_second / constants.uses,
     }
 
@@ -82,7 +84,16 @@ def expected_stages(experiment: Experiment) -> dict[str, float] | None:
     shards = settings.num_replay_shards if isinstance(settings, APEXSettings) else 1
     speed = max(1, experiment.num_learners) * (settings.num_threads or 1)
     constants = dataclasses.replace(MEASURED[name], uses=uses)
-    return stages(constants, max(1, experiment.num_env_runners), learner_speed=speed, shards=shards)
+    workers, away = max(1, experiment.num_env_runners), _part_elsewhere(experiment)
+    return stages(constants, workers, learner_speed=speed, shards=shards, away=away)
+
+
+def _part_elsewhere(experiment: Experiment) -> float:
+    """The part of the env runners, 0..1, that plays on other machines than the one that leads."""
+    scale = experiment.scale
+    if isinstance(scale, Heterogeneous):
+        return 1.0
+    return 1 - 1 / scale.count if isinstance(scale, Homogeneous) else 0.0
 
 
 def _alike(one: Experiment, other: Experiment) -> bool:

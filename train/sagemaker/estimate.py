@@ -26,6 +26,8 @@ class Estimate:
     """The price of all instances together; None if a price is missing."""
     most_hours: float
     """Hours after which SageMaker stops the job."""
+    prices: str = ""
+    """The instances with their prices, as the user gave them."""
 
     @property
     def cost(self) -> float | None:
@@ -57,7 +59,7 @@ class Estimate:
             return "depends on region and day: --price INSTANCE=DOLLARS per hour for each instance works it out"
         about = "" if self.cost is None else f"about ${self.cost:,.2f} for the training; "
         most = f"${self.most_cost:,.2f} at most, if it runs until it is stopped after {_hours(self.most_hours)}"
-        return f"{about}{most}. Storage, and minutes in which files are copied, come on top"
+        return f"{about}{most}; by your prices ({self.prices}). Storage, and minutes in which files are copied, come on top"
 
 
 def estimate(
@@ -70,8 +72,13 @@ def estimate(
     """
     found = [*_by_minutes(experiment), *_by_decisions(sized(experiment), decisions_per_second)]
     hours, basis = min(found) if found else (None, _NO_BASIS)
+    named = [f"{kind.count} × {kind.instance} at ${prices.get(kind.instance, 0.0):g}" for kind in _machines(experiment)]
     return Estimate(
-        hours=hours, basis=basis, dollars_per_hour=dollars_per_hour(experiment, prices), most_hours=max_seconds / 3600
+        hours=hours,
+        basis=basis,
+        dollars_per_hour=dollars_per_hour(experiment, prices),
+        most_hours=max_seconds / 3600,
+        prices=", ".join(named),
     )
 
 
@@ -97,6 +104,8 @@ def _by_decisions(after: Experiment, measured: float | None) -> list[tuple[float
         f"{decisions:,} decisions at {through[full]:,.0f} per second, where {full!r} is the limit; measured for "
         f"{measured_like(after)} on another machine, by CPU threads (docs/cluster.md)"
     )
+    if full == "learn" and after.num_gpus_per_learner:
+        basis += ". A GPU counts as one such thread there; it is faster"
     return [(decisions / through[full] / 3600, basis)]
 
 

@@ -19,9 +19,23 @@ def test_env_runners_that_would_wait_are_counted_and_so_is_a_batch_that_nobody_t
     assert batch.startswith("a batch of 1,842,944 game steps is 225 times the 8,192")
 
 
-def test_a_gpu_is_told_to_be_faster_than_what_was_measured():
+def test_how_fast_a_gpu_learns_limits_nothing_because_it_is_not_known():
     (waiting,) = advice("battlesnake-apex", "ml.g5.2xlarge+2*ml.c5.9xlarge")
-    assert waiting.endswith("A GPU learns faster than the one thread that was measured")
+    assert "a network link of 10 Gbit/s carries 464," in waiting
+    assert waiting.endswith("How fast a GPU learns was not measured")
+
+
+def test_one_machine_is_not_limited_by_a_network_that_it_does_not_use():
+    alone = advice("battlesnake-ppo", "ml.g5.48xlarge", "ppo.num_threads=20")
+    assert not [text for text in alone if "network" in text]
+    both = advice("battlesnake-ppo", "2*ml.g5.48xlarge", "ppo.num_threads=20")
+    assert "a network link of 10 Gbit/s carries 1,2" in both[0]
+
+
+def test_gpus_that_nothing_uses_are_told_before_they_are_paid_for():
+    idle, *_ = advice("battlesnake-ppo", "ml.c5.4xlarge+2*ml.g5.2xlarge")
+    assert idle.startswith("2 GPUs of 2 × ml.g5.2xlarge are paid for and never used")
+    assert not [text for text in advice("battlesnake-ppo", "5*ml.g5.2xlarge") if "never used" in text]
 
 
 def test_of_a_world_that_was_not_measured_only_the_batch_is_known():
