@@ -157,16 +157,6 @@ def test_rgb_frames_for_record_video():
     assert not np.array_equal(frame, env.render())
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # moviepy leaves its pipe to ffmpeg open
-def test_record_video_writes_a_file(tmp_path):
-    env = gymnasium.make(gym_registration.BATTLESNAKE, render_mode="rgb_array", max_turns=3)
-    env = gymnasium.wrappers.RecordVideo(env, str(tmp_path / "videos"), episode_trigger=lambda episode: True)
-    env.reset(seed=0)
-    env.step(0)
-    env.close()
-    assert next(tmp_path.glob("videos/*.mp4")).stat().st_size > 1000
-
-
 def test_human_mode_without_pygame_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
     with pytest.raises(MissingDependencyError, match="pip install pygame"):
