@@ -192,17 +192,19 @@ def _read_snakes(board: Mapping[str, Any], width: int, height: int, own: dict[st
 
     Of entries with one id, which only strangers send, the first counts that isn't plainly dead.
     """
-    snakes = {} if own is None else {own["id"]: own}
-    order: list[str] = []
+    snakes: dict[str, dict[str, Any]] = {}
     for n, entry in enumerate(_listed_snakes(board)):
         name = f"board.snakes[{n}]"
         snake = _mapping(entry, name)
         snake_id = _text(snake, name, "id")
-        order.append(snake_id)
         earlier = snakes.get(snake_id)
-        if earlier is None or (earlier is not own and _is_plainly_dead(earlier, width, height)):
-            snakes[snake_id] = _read_snake(snake, name, width, height)
-    return [snakes[snake_id] for snake_id in dict.fromkeys([*order, *snakes])]
+        if earlier is None or _is_plainly_dead(earlier, width, height):
+            snakes.pop(snake_id, None)
+            is_own = own is not None and own["id"] == snake_id
+            snakes[snake_id] = own if own and is_own else _read_snake(snake, name, width, height)
+    if own is not None:
+        snakes.setdefault(own["id"], own)
+    return list(snakes.values())
 
 
 def _is_plainly_dead(snake: Mapping[str, Any], width: int, height: int) -> bool:
