@@ -5,6 +5,10 @@
     python -m tests.benchmarks.arena_attack starts      10 000 games that are begun and never played
     python -m tests.benchmarks.arena_attack thinkers    three requests at a time with ten seconds to think, beside a lone game
     python -m tests.benchmarks.arena_attack stalled     processes that keep all cores busy, beside a search
+    python -m tests.benchmarks.arena_attack pipelined   packets of 13 000 requests, --count of them per second
+    python -m tests.benchmarks.arena_attack upgrades    malformed requests for a WebSocket, --count per second
+    python -m tests.benchmarks.arena_attack refused     bodies with one hazard of 3.9 MB, --count per second
+    python -m tests.benchmarks.arena_attack heads       heads of 60 kB, --count per second
 
 `--before FOLDER` serves a checkout of another version, too; then the two take turns, block by block, under the same load. The
 first block of each only warms up. A move is late when its answer takes the official 500 ms or longer from when it was sent.
@@ -35,6 +39,7 @@ import numpy as np
 from envs.battlesnake.plain import setup_board, state_from_board
 from envs.battlesnake.webhook import game_object, move_request
 from tests.benchmarks.arena_load import NUM_SNAKES, SIDE, TIMEOUT_MS, Memory, in_threads, positions, untrained_policy
+from tests.benchmarks.arena_packets import MAX_PER_SECOND, PACKETS, attack_with_packets
 from tests.benchmarks.measure import arguments, machine
 
 MAX_SECONDS, MAX_SOCKETS, MAX_STARTS, MAX_HOGS = 600, 4000, 50_000, 64
@@ -262,6 +267,8 @@ def attack_only(options: argparse.Namespace) -> dict[str, Any]:
         return attack_with_starts(options.attack_only, options.count, options.seconds)
     if options.attack == "thinkers":
         return attack_with_thinkers(options.attack_only, options.count, options.seconds)
+    if options.attack in PACKETS:
+        return attack_with_packets(options.attack_only, options.attack, options.count, options.seconds)
     kinds = SLOW_KINDS if options.attack == "slow" else ("idle",)
     return attack_with_sockets(options.attack_only, kinds, options.count, options.seconds)
 
@@ -339,7 +346,10 @@ def figures(
             for name, found in depths(server.url).items()
             if found
         }
-    seen["rss_mib"] = memory.stop()["rss_mib_by_tenth"][-1]
+    used = memory.stop()
+    seen["rss_mib"], seen["most_rss_mib"] = used["rss_mib_by_tenth"][-1], round(max(memory.mib), 1)
+    seen["cpu_s"] = used["cpu_s"]
+    seen["log_kib"] = round((server.folder / "log.txt").stat().st_size / 1024, 1)
     seen["disk_mib"] = round(sum(file.stat().st_size for file in server.folder.glob("games.db*")) / 2**20, 2)
     return seen
 
@@ -358,13 +368,17 @@ DEFAULTS = {
     "starts": {"count": 10_000, "seconds": 30, "games": 10, "pace_ms": 100, "agent": "", "blocks": 1},
     "thinkers": {"count": 3, "seconds": 20, "games": 1, "pace_ms": 500, "agent": "alphabeta", "blocks": 2},
     "stalled": {"count": 12, "seconds": 15, "games": 4, "pace_ms": 500, "agent": "alphabeta", "blocks": 6},
+    "pipelined": {"count": 6, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
+    "upgrades": {"count": 950, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
+    "refused": {"count": 8, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
+    "heads": {"count": 18, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
 }
 
 
 def main() -> None:
     parser = arguments(__doc__, with_json=False)
     parser.add_argument("attack", choices=DEFAULTS, help="what is done to the server")
-    parser.add_argument("--count", type=int, help="sockets, starts, requests at a time, or busy processes")
+    parser.add_argument("--count", type=int, help="sockets, starts, requests at a time, packets per second, or busy processes")
     parser.add_argument("--seconds", type=float, help="how long a block takes")
     parser.add_argument("--blocks", type=int, help="blocks of each version")
     parser.add_argument("--games", type=int, help="honest games")
@@ -377,7 +391,8 @@ def main() -> None:
         if getattr(options, name) is None:
             setattr(options, name, value)
     options.seconds = min(MAX_SECONDS, options.seconds)
-    options.count = min({"starts": MAX_STARTS, "stalled": MAX_HOGS}.get(options.attack, MAX_SOCKETS), options.count)
+    bounds = {"starts": MAX_STARTS, "stalled": MAX_HOGS, **dict.fromkeys(PACKETS, MAX_PER_SECOND)}
+    options.count = min(bounds.get(options.attack, MAX_SOCKETS), options.count)
     if options.attack_only:
         print(json.dumps(attack_only(options)))
         return

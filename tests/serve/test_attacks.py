@@ -12,8 +12,10 @@ from serve.processes import can_fork
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(not can_fork(), reason="needs gunicorn and fork")]
 
+SIZES = {"slow": 200, "idle": 500, "starts": 2000, "thinkers": 3, "pipelined": 6, "upgrades": 200, "refused": 8, "heads": 18}
 
-@pytest.mark.parametrize(("attack", "count"), [("slow", 200), ("idle", 500), ("starts", 2000), ("thinkers", 3)])
+
+@pytest.mark.parametrize(("attack", "count"), SIZES.items())
 def test_games_go_on_beside_an_attack(attack, count):
     options = ["--count", str(count), "--seconds", "12", "--games", "4", "--agent", "flood"]
     command = [sys.executable, "-m", "tests.benchmarks.arena_attack", attack, *options]
@@ -27,3 +29,4 @@ def test_games_go_on_beside_an_attack(attack, count):
         assert seen["refused"] == 0
         assert seen["started"] > 100
         assert seen["disk_mib"] < 5
+    assert seen["log_kib"] < 100
