@@ -99,7 +99,7 @@ def create_app(
         store.writer.report = counts.queue
     prefix = "" if secret is None else f"/{secret}"
     for number, (name, agent) in enumerate(by_name.items()):
-        decider = Decider(agent, cores=shared, max_think_ms=max_think_ms)
+        decider = Decider(agent, cores=shared, memory=memory, max_think_ms=max_think_ms)
         snake = _Snake(name, decider, looks.get(name) or Look.of(agent), store, counts, new_games, memory)
         routes = _snake_routes(snake, f"snake{number}", limit, None if secret or not store else access)
         app.register_blueprint(routes, url_prefix=f"{prefix}/snakes/{name}")

@@ -19,8 +19,8 @@ from envs.battlesnake.state import State, head_cell, step_offset
 from envs.battlesnake.webhook import Turn
 from envs.common.cores import usable_cores
 from serve.cores import Cores
+from serve.game_memory import GameKey, GameMemory
 from serve.logs import Seldom
-from serve.margins import Margins
 from serve.stalls import stall_ms
 
 log = logging.getLogger(__name__)
@@ -49,8 +49,9 @@ class Decider:
     """Asks an agent for a move, waits no longer than the game allows, and answers in its place if it fails.
 
     An answer is due at the game's time-out, limited to 100..10 000 ms and counted from the request's arrival, less a margin.
-    The margin is what `Margins` has learned of this game, plus the time that this process has lately been kept from running
-    (`stall_ms`), and at most half of the time-out. In any case an answer is due after `max_think_ms`.
+    The margin is what `GameMargin` has learned of this game, in its record in `memory`, plus the time that this process has
+    lately been kept from running (`stall_ms`) as long as half of the time-out is left. In any case an answer is due after
+    `max_think_ms`. If a game had time-outs, the log says how much of its time is left.
 
     The agent is told to be done 20 ms and half of that stall earlier, and still earlier while more games think than there are
     `cores`. The answer is `safest_move` if the agent raises or takes too long, or if `max_concurrent` earlier calls are still
@@ -63,11 +64,13 @@ class Decider:
         agent: Agent,
         *,
         cores: Cores | None = None,
+        memory: GameMemory | None = None,
         max_concurrent: int | None = None,
         max_think_ms: float = MAX_THINK_MS,
         stall_ms: Callable[[], float] = stall_ms,
     ) -> None:
-        self.agent, self.margins = agent, Margins()
+        self.agent = agent
+        self._memory = memory or GameMemory()
         self._max_think_ms, self._stall_ms = max_think_ms, stall_ms
         self._cores = cores or Cores(usable_cores())
         most = max_concurrent or max(_LEAST_CALLS, 2 * self._cores.count + _SPARE_CALLS)
@@ -86,8 +89,11 @@ class Decider:
         arrived = time.monotonic() if arrived is None else arrived
         game = turn.game_id, turn.ids[turn.you]
         timeout_ms = min(MAX_TIMEOUT_MS, max(MIN_TIMEOUT_MS, turn.timeout_ms))
-        learned_ms = min(self.margins.margin_ms(game, turn.number, reported), timeout_ms / 2)
-        margin_ms = min(learned_ms + self._stall_ms(), timeout_ms / 2)
+        with self._memory.record(game, turn.number) as record:
+            margin = record.margin
+            learned_ms = margin.margin_ms(turn.number, reported, timeout_ms)
+            self._tell(margin.news(turn.number, learned_ms, timeout_ms), game)
+        margin_ms = min(learned_ms + self._stall_ms(), max(learned_ms, timeout_ms / 2))
         budget_ms = min(timeout_ms - margin_ms, self._max_think_ms)
         due = arrived + budget_ms / 1000
         if last_word is not None:
@@ -97,8 +103,14 @@ class Decider:
         decision = self._decide_by(due, enough, turn, f"{budget_ms:.0f} ms")
         if last_word is not None and not last_word.claim() and "fallback" not in decision.note:
             decision = self._fall_back(turn, "late", f"no answer within {budget_ms:.0f} ms")
-        self.margins.answered(game, turn.number, 1000 * (time.monotonic() - arrived))
+        # Not by way of the memory, which would begin anew if the next turn's request has come meanwhile.
+        margin.answered(turn.number, 1000 * (time.monotonic() - arrived))
         return decision
+
+    def _tell(self, news: str, game: GameKey) -> None:
+        """Log what the owner should know of a game's way, "" for nothing."""
+        if news and self._seldom.allows("far"):
+            log.warning("%s", news, extra={"game": game[0]})
 
     def _decide_by(self, due: float, enough: float, turn: Turn, budget: str) -> Decision:
         place = self._cores.enter(enough, game=turn.game_id)

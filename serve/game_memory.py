@@ -1,4 +1,4 @@
-"""What a server remembers of the games at hand from one request to the next, such as who lives."""
+"""What a server remembers of the games at hand between requests: who lives, and how far away the engine is."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 from envs.battlesnake.living import LifeHistory
 from envs.battlesnake.webhook import MAX_TEXT, Turn, read_end_request, read_move_request
+from serve.margins import GameMargin
 
 GameKey = tuple[str, str]
 """The game's id and `you.id`: strangers can send the id of a game that isn't theirs."""
@@ -25,6 +26,8 @@ class GameRecord:
     """The turn of the latest request."""
     lives: LifeHistory = field(default_factory=LifeHistory)
     """Who lived on the latest board."""
+    margin: GameMargin = field(default_factory=GameMargin)
+    """How far away the engine is."""
 
 
 @dataclass

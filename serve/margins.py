@@ -1,79 +1,141 @@
-"""Learns from the engine's reports how long before a game's time-out an answer must leave."""
+"""Learns from the engine's reports how long before a game's time-out an answer must leave.
+
+With each turn an engine reports how long our last answer took by its clock (`you.latency`). The overhead is that time less the
+time by our own clock: it is the network, and whatever waits before and after us. Strangers make the reports, so a report only
+moves the margin of the game that it names, and a report that is no plausible number is ignored.
+
+An engine tells a time-out as 0 (Arena), as the time-out, or as more. A 0 for an answer that took us a millisecond can't be its
+latency. So after a time-out the overhead is known to be at least the time-out less what we used, and then how large it is can
+only be learned from an answer that arrives: the next ones are given almost at once.
+"""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-START_MS, MIN_MS, MAX_MS = 80.0, 40.0, 250.0
-_JITTER_MS, _SAFETY, _DECAY = 70.0, 1.5, 0.9
+START_MS, MIN_MS, LEAST_BUDGET_MS = 80.0, 40.0, 40.0
+"""The margin of a game of which nothing is known, the least margin, and the least that a margin leaves of a time-out."""
+REACH_MS = 60.0
+"""How much of a time-out a network must leave for our answers to be in time: the least budget, and time to write and send."""
+_RESERVE_MS, _DECAY, _DECAY_WHEN_FAR = 70.0, 0.9, 0.99
+_CAREFUL_TURNS, _CAREFUL_GROWTH = 12, 8
+_MOST_GROWTHS = 4
+_OUT_OF_REACH = 3
 _LONGEST_REPORT = 60_000
 
 
 @dataclass
-class _Memory:
-    turn: int
-    took_ms: float
-    seen: float
-    overhead_ms: float | None = None
+class GameMargin:
+    """What is known of the way between one game's engine and us.
 
+    The margin is 80 ms, at most half of the time-out, until something is known. Then it is the peak of the overhead plus its
+    spread, or plus 70 ms if that is more. It leaves 40 ms of the time-out in any case. The peak sinks and the lowest overhead
+    rises by a tenth per turn towards the newest one; in a game that had a time-out the peak sinks by a hundredth.
 
-class Margins:
-    """The margin of each game, in milliseconds. It is 80 until something is known of the game.
-
-    With each turn an engine reports how long our last answer took by its clock. The overhead is that time less the time by our
-    own clock: it is the network, and whatever waits before and after us. The margin is 70 ms + 1.5 x the overhead's slowly
-    sinking peak. Strangers make the reports, so a report that is no plausible number is ignored; so is "0", which stands for
-    the first turn and, in the arena, for a time-out. Whatever is reported, the margin stays within 40..250 ms.
-
-    `max_games` games are remembered, each until nobody has asked for it for `max_idle_s` seconds. `clock` counts seconds,
-    never back.
+    After the first time-out that our own clock doesn't explain 12 answers are given within 40 ms, after the second 96, and so
+    on. If three such answers in a row were late as well, and no report ever was another than 0, the engine is out of reach or
+    doesn't measure; then there is nothing to be gained, and the margin is that of the beginning.
     """
 
-    def __init__(
-        self, *, max_games: int = 1024, max_idle_s: float = 600.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._max_games, self._max_idle_s, self._clock = max_games, max_idle_s, clock
-        self._games: OrderedDict[tuple[str, str], _Memory] = OrderedDict()
-        self._lock = threading.Lock()
+    turn: int = -1
+    """The turn that was answered last."""
+    took_ms: float = 0.0
+    timeouts: int = 0
+    """How many time-outs there were, those among answers that were given at once left out."""
+    peak_ms: float | None = None
+    low_ms: float | None = None
+    careful_until: int = 0
+    """The turn from which answers take their time again."""
+    late_at_once: int = 0
+    """How many answers in a row that were given at once came too late."""
+    has_measured: bool = False
+    """Whether the engine has reported another latency than 0."""
+    reported_timeouts: int = 0
+    """How many time-outs there were when the owner was told of them last."""
 
-    def __len__(self) -> int:
-        return len(self._games)
-
-    def margin_ms(self, game: tuple[str, str], turn: int, reported: Any) -> float:
+    def margin_ms(self, turn: int, reported: Any, timeout_ms: float) -> float:
         """Return the margin for an answer on `turn`. `reported` is the engine's `you.latency` of this request, unchecked."""
-        latency = _milliseconds(reported)
-        with self._lock:
-            memory = self._games.get(game)
-            if memory is None:
-                return START_MS
-            if latency and memory.turn == turn - 1:
-                overhead = max(0.0, latency - memory.took_ms)
-                before = memory.overhead_ms or 0.0
-                memory.overhead_ms = max(overhead, _DECAY * before + (1 - _DECAY) * overhead)
-            if memory.overhead_ms is None:
-                return START_MS
-            return min(MAX_MS, max(MIN_MS, _JITTER_MS + _SAFETY * memory.overhead_ms))
+        latency_ms = milliseconds(reported)
+        if latency_ms is not None and 0 <= self.turn == turn - 1:
+            self._learn(turn, latency_ms, timeout_ms)
+        longest_ms = max(timeout_ms / 2, timeout_ms - LEAST_BUDGET_MS)
+        if self.peak_ms is None or self.is_hopeless:
+            return min(START_MS, timeout_ms / 2)
+        if turn < self.careful_until:
+            return longest_ms
+        low_ms = self.peak_ms / 2 if self.low_ms is None else self.low_ms
+        return min(longest_ms, max(MIN_MS, self.peak_ms + max(_RESERVE_MS, self.peak_ms - low_ms)))
 
-    def answered(self, game: tuple[str, str], turn: int, took_ms: float) -> None:
+    def answered(self, turn: int, took_ms: float) -> None:
         """Note how long an answer took by our clock since the request's arrival, in milliseconds."""
-        now = self._clock()
-        with self._lock:
-            memory = self._games.setdefault(game, _Memory(turn, took_ms, now))
-            if turn >= memory.turn:
-                memory.turn, memory.took_ms = turn, took_ms
-            memory.seen = now
-            self._games.move_to_end(game)
-            while len(self._games) > self._max_games or next(iter(self._games.values())).seen < now - self._max_idle_s:
-                self._games.popitem(last=False)
+        if turn >= self.turn:
+            self.turn, self.took_ms = turn, took_ms
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether even answers that are given at once come too late, as far as the engine's reports tell."""
+        return self.late_at_once >= _OUT_OF_REACH
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether nothing is gained by answering sooner."""
+        return self.is_out_of_reach and not self.has_measured
+
+    def news(self, turn: int, margin_ms: float, timeout_ms: float) -> str:
+        """Return what the owner should now be told of this game, "" for nothing. Each time-out is news once."""
+        if self.timeouts == self.reported_timeouts:
+            return ""
+        if self.is_out_of_reach:
+            text = (
+                f"no answer is in time, not even within {REACH_MS:.0f} ms: the way to the engine takes more than "
+                f"{timeout_ms - REACH_MS:.0f} of the {timeout_ms:.0f} ms of a move, or the engine doesn't measure. "
+                "Only a server nearer to the engine can mend that"
+            )
+        elif turn >= self.careful_until:
+            text = (
+                f"the way to the engine takes up to {self.peak_ms:.0f} of the {timeout_ms:.0f} ms of a move; "
+                f"{timeout_ms - margin_ms:.0f} ms are left to think"
+            )
+        else:
+            return ""
+        self.reported_timeouts = self.timeouts
+        return text
+
+    def _learn(self, turn: int, latency_ms: float, timeout_ms: float) -> None:
+        if latency_ms > 0:
+            self.has_measured = True
+        if latency_ms >= timeout_ms or (latency_ms == 0 and self.took_ms >= 1):
+            self._learn_timeout(turn, timeout_ms)
+        elif latency_ms > 0:
+            self._learn_overhead(max(0.0, latency_ms - self.took_ms))
+
+    def _learn_timeout(self, turn: int, timeout_ms: float) -> None:
+        if self.took_ms <= REACH_MS:
+            self.late_at_once += 1
+        known_ms, least_ms = self.peak_ms or 0.0, timeout_ms - self.took_ms
+        if least_ms <= known_ms:
+            return  # We were late ourselves.
+        self.peak_ms = least_ms
+        if turn > self.careful_until:
+            self.timeouts += 1
+            self.careful_until = turn + _CAREFUL_TURNS * _CAREFUL_GROWTH ** min(self.timeouts - 1, _MOST_GROWTHS)
+
+    def _learn_overhead(self, overhead_ms: float) -> None:
+        self.late_at_once = 0
+        decay = _DECAY_WHEN_FAR if self.timeouts else _DECAY
+        peak_ms = overhead_ms if self.peak_ms is None else decay * self.peak_ms + (1 - decay) * overhead_ms
+        low_ms = overhead_ms / 2 if self.low_ms is None else _DECAY * self.low_ms + (1 - _DECAY) * overhead_ms
+        self.peak_ms, self.low_ms = max(overhead_ms, peak_ms), min(overhead_ms, low_ms)
 
 
-def _milliseconds(reported: Any) -> int:
-    """A report as a number, 0 for none."""
-    text = reported if isinstance(reported, str) else ""
-    number = int(text) if len(text) <= 6 and text.isascii() and text.isdigit() else 0
-    return number if number <= _LONGEST_REPORT else 0
+def milliseconds(reported: Any) -> float | None:
+    """Return a report as a number from 0 to 60 000, or None for what is none. Engines write it as a text or as a number."""
+    if isinstance(reported, str):
+        is_digits = len(reported) <= 6 and reported.isascii() and reported.isdigit()
+        number: float = int(reported) if is_digits else -1
+    elif isinstance(reported, int | float) and not isinstance(reported, bool):
+        number = reported
+    else:
+        return None
+    return number if 0 <= number <= _LONGEST_REPORT else None

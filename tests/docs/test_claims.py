@@ -10,9 +10,8 @@ from packaging.specifiers import SpecifierSet
 
 import agents
 import procsnake
-from serve import deadline, processes
+from serve import deadline, margins, processes
 from serve.cores import Cores
-from serve.margins import Margins
 from serve.transport import front
 from tests.envs.battlesnake.positions import board
 from train.config import Experiment, list_experiments
@@ -34,15 +33,17 @@ def numbers(pattern, name):
 def test_when_an_answer_is_due_is_said_as_it_is_reckoned():
     least, most = numbers(r"values from (\d+) ms to (\d+) s are believed", "docs/arena.md")
     assert (least, 1000 * most) == (deadline.MIN_TIMEOUT_MS, deadline.MAX_TIMEOUT_MS)
-    first, base, factor, highest = numbers(
-        r"It is (\d+) ms at first, then (\d+) ms \+ ([\d.]+) × the game's overhead, at most (\d+) ms", "docs/arena.md"
+    first, reserve = numbers(
+        r"It is (\d+) ms at first, and at most half the time-out\. Then it is the peak of the game's overhead plus (\d+) ms",
+        "docs/arena.md",
     )
-    margins = Margins()
-    assert margins.margin_ms(("g", "s"), 0, None) == first
-    margins.answered(("g", "s"), 0, 10.0)
-    assert margins.margin_ms(("g", "s"), 1, "30") == pytest.approx(base + factor * 20)
-    margins.answered(("g", "s"), 1, 10.0)
-    assert margins.margin_ms(("g", "s"), 2, "400") == highest
+    assert first == margins.START_MS
+    game = margins.GameMargin()
+    for turn in range(60):
+        margin_ms = game.margin_ms(turn, "30" if turn else "0", 500)
+        game.answered(turn, 10.0)
+    assert margin_ms == pytest.approx(20 + reserve)
+    assert numbers(r"network takes up to the time-out less (\d+) ms", "docs/arena.md") == (margins.REACH_MS,)
     assert "No call thinks for longer than a second" in page("docs/arena.md")
     assert deadline.MAX_THINK_MS == 1000
 
