@@ -96,10 +96,9 @@ def lost_sentence(analysis: Analysis) -> str:
     turn = analysis.turns[analysis.lost]
     if turn.played is None:
         return f"turn {turn.turn}: the recording doesn't tell what was played; {word(turn.best)} was best ({turn.chance:.0%})"
-    if turn.played == turn.best:
-        told = (
-            f"turn {turn.turn}: {word(turn.played)} was the best move ({turn.chance:.0%}), and yet the game was lost from here"
-        )
+    if turn.played == turn.best or turn.move_class == "best":
+        worth = "the best move" if turn.played == turn.best else f"as good as {word(turn.best)}"
+        told = f"turn {turn.turn}: {word(turn.played)} was {worth} ({turn.chance:.0%}), and yet the game was lost from here"
     else:
         line = arrows(analysis, analysis.lost)
         told = f"turn {turn.turn}: {_led(analysis, analysis.lost)}; {_kept(analysis, analysis.lost)}; line {line}"

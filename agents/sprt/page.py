@@ -17,15 +17,24 @@ _MOST_GAMES = 1000
 
 def verdict_in_words(progress: SprtProgress) -> str:
     """Return the test's verdict as a sentence."""
-    test, h = progress.test, progress.test.hypotheses
-    first, second = test.names
-    if progress.verdict == "H1" and h.elo0 < 0:
-        return f"H1 accepted: against {second}, {first} stands at {h.elo1:+g} normalised Elo or above, not at {h.elo0:+g}."
-    if progress.verdict == "H1":
-        return f"H1 accepted: {first} is stronger than {second}, by {h.elo1:g} normalised Elo rather than {h.elo0:g}."
+    h = progress.test.hypotheses
+    first, second = progress.test.names
+    if progress.verdict is None:
+        return "Undecided: the test needs more games."
+    measured = f"against {second}, {first} {_measured(progress)}"
     if progress.verdict == "H0":
-        return f"H0 accepted: {first} is not {h.elo1:g} normalised Elo above {second}; {h.elo0:g} or less is likelier."
-    return "Undecided: the test needs more games."
+        return f"H0 accepted: {measured}; {h.elo0:g} or less is likelier than {h.elo1:g} or more."
+    stronger = f"{first} is stronger: " if h.elo0 >= 0 else ""
+    return f"H1 accepted: {stronger}{measured}; {h.elo1:g} or more is likelier than {h.elo0:g} or less."
+
+
+def _measured(progress: SprtProgress) -> str:
+    """The first player's strength as the games show it, in normalised Elo if that can be told."""
+    strength = progress.strength()
+    assert strength is not None
+    if strength.normalised_elo is None:
+        return f"scored {strength.score.value:.1%}"
+    return f"measured {estimate_in_words(strength.normalised_elo)} normalised Elo"
 
 
 def estimate_in_words(estimate: Estimate) -> str:

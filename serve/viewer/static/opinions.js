@@ -16,11 +16,15 @@ export function judged(entry) {
   if (!entry) return "";
   const { played, best, class: name, points_lost: points } = entry;
   if (!played) return `The move isn't recorded. Best was ${best}.`;
+  if (isAsGood(entry)) return `${played} was as good as ${best}.`;
   const cost = points >= 0.5 ? `, which cost ${points.toFixed(0)} points` : "";
   return `${played} was ${worth(name)}${cost}.${played === best ? "" : ` Best was ${best}.`}`;
 }
 
 const worth = (name) => ({ best: "best", good: "good", forced: "forced" })[name] ?? `${name === "inaccuracy" ? "an" : "a"} ${name}`;
+
+/** Whether another move than the best was played, and cost less than a point. */
+const isAsGood = ({ played, best, class: name }) => played !== best && (name === "best" || name === "forced");
 
 /** What the search thinks of every move on a turn: with bars for one snake, in a row each for several. */
 export function opinions(sides, turn, colors) {
@@ -82,7 +86,8 @@ function fate({ certain_death: isDeadly, loses_within: turns }) {
 export function faultRows(faults, sides, { go, colors, isOfSeveral }) {
   if (!faults.length) return el("li", { class: "muted" }, isJudged(sides) ? "None that cost 5 points or more." : NOT_YET);
   return faults.map(({ side, entry, isLost }) => {
-    const instead = entry.played && entry.played !== entry.best ? `${entry.played}, best ${entry.best}` : entry.played ?? "?";
+    const isWorse = entry.played && entry.played !== entry.best && !isAsGood(entry);
+    const instead = isWorse ? `${entry.played}, best ${entry.best}` : entry.played ?? "?";
     return el("li", {}, el("button", { type: "button", onclick: () => go(entry.turn) },
       el("span", { class: "when" }, `Turn ${entry.turn}`),
       badge(entry.class),

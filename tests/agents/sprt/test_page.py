@@ -18,16 +18,21 @@ from tests.agents.tournament.made import players, won
 @pytest.mark.parametrize(
     ("elo0", "winner", "told"),
     [
-        (0, 0, "H1 accepted: flood is stronger than greedy, by 50 normalised Elo rather than 0."),
-        (-30, 0, "H1 accepted: against greedy, flood stands at +50 normalised Elo or above, not at -30."),
-        (0, 1, "H0 accepted: flood is not 50 normalised Elo above greedy; 0 or less is likelier."),
+        (0, 0, "H1 accepted: flood is stronger: against greedy, flood {}; 50 or more is likelier than 0 or less."),
+        (-30, 0, "H1 accepted: against greedy, flood {}; 50 or more is likelier than -30 or less."),
+        (0, 1, "H0 accepted: against greedy, flood {}; 0 or less is likelier than 50 or more."),
     ],
 )
-def test_the_verdict_claims_no_more_than_was_tested(elo0, winner, told):
+def test_the_verdict_says_what_was_measured_and_claims_no_more_than_was_tested(elo0, winner, told):
     test = Sprt(players=players("flood", "greedy"), hypotheses=Hypotheses(elo0=elo0, elo1=50))
     games = [won(winner, 1 - winner, round_=block, number=rotation) for block in range(40) for rotation in range(2)]
     assert verdict_in_words(SprtProgress(test)) == "Undecided: the test needs more games."
-    assert verdict_in_words(SprtProgress(test, games)) == told
+    assert verdict_in_words(SprtProgress(test, games)) == told.format(f"scored {1 - winner:.1%}")
+    games[:2] = [won(1 - winner, winner, round_=0, number=rotation) for rotation in range(2)]
+    progress = SprtProgress(test, games)
+    measured = progress.to_dict()["normalised_elo"]
+    figures = "measured {value:+.0f} ({low:+.0f} … {high:+.0f}) normalised Elo".format(**measured)
+    assert verdict_in_words(progress) == told.format(figures)
 
 
 def test_what_thirty_pairs_that_were_all_won_cannot_tell_is_unknown_on_the_page_and_null_in_json(tmp_path):

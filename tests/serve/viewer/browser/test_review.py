@@ -128,6 +128,20 @@ def test_on_every_turn_the_moves_have_the_chances_of_the_analysis(shown):
                 assert ("best" in row) == (name == turn["best"])
 
 
+def test_a_move_that_costs_nothing_is_not_said_to_be_best_beside_another(shown):
+    judged = "async (entry) => (await import('/viewer/opinions.js')).judged(entry)"
+
+    def said(**entry):
+        return shown.evaluate(judged, {"best": "down", "points_lost": 0.2, **entry})
+
+    assert said(played="right", **{"class": "best"}) == "right was as good as down."
+    assert said(played="right", **{"class": "forced"}) == "right was as good as down."
+    assert said(played="down", **{"class": "best"}) == "down was best."
+    assert said(played="right", points_lost=9, **{"class": "inaccuracy"}) == (
+        "right was an inaccuracy, which cost 9 points. Best was down."
+    )
+
+
 def test_all_snakes_are_shown_at_once(shown):
     shown.locator("#side").select_option(label="all snakes")
     names = {analysis_of(snake)["snake"]["name"] for snake in sides()}
