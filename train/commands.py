@@ -123,7 +123,9 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.instead = lambda words: _parser_of_a_search(parser.prog, words)
     add_json(parser)
     parser.add_argument("experiment", help="name of an experiment, or a YAML file")
-    parser.add_argument("--search", action="append", default=[], metavar="KEY=SPACE", help="low..high, low..high:log or a,b,c")
+    parser.add_argument(
+        "--search", action="append", default=[], metavar="KEY=SPACE", help="low..high, with :log or :discount, or a,b,c"
+    )
     parser.add_argument("--searcher", help="random or optuna: short for --set tune.searcher=…")
     parser.add_argument("--scheduler", help="random, asha or pbt: short for --set tune.scheduler=…")
     parser.add_argument("--metric", help="column of progress.csv: short for --set tune.metric=…")
@@ -341,12 +343,16 @@ def run_tune(options: argparse.Namespace) -> int:
     experiment = Experiment.load(options.experiment, overrides).search(options.search)
     with progress_on_stderr(options):
         result = tune(experiment, runs_dir=options.runs)
+    failed = sum(bool(trial.error) for trial in result.trials)
+    if failed:
+        print(f"{failed} of {len(result.trials)} trials failed; trials.csv says why", file=sys.stderr)
+    code = 1 if failed else 0
     if options.json:
         print_json(asdict(result))
-        return 0
+        return code
     print(f"\n{table(result, experiment.tune.metric)}\n\nsearch: {result.path}\nbest experiment: {result.best_config}")
     print(f"train it: {shell_command('train', '--config', result.best_config)}")
-    return 0
+    return code
 
 
 def run_report(options: argparse.Namespace) -> int:

@@ -138,8 +138,8 @@ class Tune:
     """The search for better values of the experiment's keys that `procsnake tune` makes (`train.tuning.tune`)."""
 
     search: dict[str, Any] = field(default_factory=dict)
-    """For each key, the values to try: "low..high", "low..high:log", "a,b,c" or a list. Bounds that are whole and have no point
-    give whole numbers."""
+    """For each key, the values to try: "low..high", "low..high:log", "low..high:discount" (1 − value is drawn on a log scale),
+    "a,b,c" or a list. Bounds that are whole and have no point give whole numbers."""
     metric: str = "episode_return_mean"
     """A column of progress.csv. Its last value says how good a trial is."""
     mode: Literal["max", "min"] = "max"

@@ -191,3 +191,12 @@ def test_only_a_run_that_was_begun_is_ended_early(capsys):
     code, _, error = run(capsys, "train", "battlesnake-ppo", "--finish")
     assert code == 2
     assert "--finish is for --resume" in error
+
+
+@pytest.mark.parametrize(("error", "code"), [("", 0), ("it fell", 1)])
+def test_a_search_of_which_a_trial_failed_says_so_by_its_exit_code(tmp_path, monkeypatch, capsys, error, code):
+    good = Trial(tmp_path / "a", {"ppo.gamma": 0.9}, 1.0, 100, "")
+    result = TuneResult(tmp_path, [good, Trial(tmp_path / "b", {"ppo.gamma": 0.8}, 0.5, 100, error)], tmp_path / "best.yaml")
+    monkeypatch.setattr("train.tuning.tune.tune", lambda *given, **options: result)
+    found, _, said = run(capsys, "tune", "battlesnake-ppo", "--search", "ppo.gamma=0.8,0.9")
+    assert (found, "1 of 2 trials failed" in said) == (code, bool(error))

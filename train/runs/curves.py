@@ -21,6 +21,7 @@ from train.comparison.statistics import BAND_NOTES, LAST_SHARE, mean, mean_line,
 from train.runs.dotted import flat
 from train.runs.folder import RunError, disk_errors
 from train.runs.history import Columns, read_columns, read_config
+from train.runs.metrics import comes_late
 
 USUAL = ("episode_return_mean", "episode_len_mean", "win_rate", "held_out_accuracy", "best_generation")
 """The columns that are shown by default, as far as the runs have them."""
@@ -74,9 +75,12 @@ def write_curves(
 
 
 def chosen_metrics(groups: Sequence[SeedGroup], metrics: Sequence[str]) -> list[str]:
-    """Return `metrics`, or `usual` ones if there are none. Raises `UnknownNameError` for one that no run has."""
+    """Return `metrics`, or `usual` ones if there are none. Raises `UnknownNameError` for one that no run will have,
+    and `RunError` for one that they don't have yet."""
     known = _known(groups)
     for name in metrics:
+        if name not in known and comes_late(name):
+            raise RunError(f"none of the runs has a value of {name} yet, because no episode has ended in them; train on")
         if name not in known:
             raise UnknownNameError("metric", name, sorted(known))
     return list(metrics) or usual(groups)

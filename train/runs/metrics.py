@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from envs.battlesnake.state import ABSENT
+from train.rollouts.levels import LEVEL_METRICS
 
 LEVEL_RETURNS = "level_returns"
 """Metrics key: what `train.rollouts.levels.level_returns` says of the episodes that ended, by world, in parts."""
 GATE_METRICS = ("test_games", "test_llr", "test_score", "test_elo", "test_elo_low", "test_elo_high", "accepted")
 """Columns of a learned evaluation's tests (`train.learned_evaluation`), which are missing until there has been one."""
+_LATE_BEGINNINGS = ("episode_return_mean", "episode_len_mean", "mean_")
 # RLlib's own names, which are not worth the seconds that importing it takes.
 _ALL_MODULES, _DEFAULT_MODULE = "__all_modules__", "default_policy"
 _RENAMED = {"default_optimizer_learning_rate": "learning_rate"}
@@ -47,6 +49,11 @@ def progress_row(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
             prefix = "" if module == _DEFAULT_MODULE else f"{module}_"
             row |= {f"{prefix}{name}": value for name, value in _of_module(learned).items()}
     return {name: float(value) for name, value in row.items()}
+
+
+def comes_late(name: str) -> bool:
+    """Whether a column is missing until an episode has ended, or until a learned evaluation is tested."""
+    return name in (*LEVEL_METRICS, *GATE_METRICS) or name.startswith(_LATE_BEGINNINGS)
 
 
 def _known(means: Mapping[str, float]) -> dict[str, float]:

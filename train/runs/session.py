@@ -12,11 +12,11 @@ from typing import Any
 
 from envs.common.errors import UnknownNameError
 from train.config import Experiment
-from train.rollouts.levels import LEVEL_METRICS, LEVELS, LevelTable
+from train.rollouts.levels import LEVELS, LevelTable
 from train.runs.evaluation import Evaluator
 from train.runs.folder import BUNDLE, CONFIG, Checkpoint, RunError, RunFolder, disk_errors, resume_command
 from train.runs.initial_weights import initial_weights
-from train.runs.metrics import GATE_METRICS, LEVEL_RETURNS, progress_row
+from train.runs.metrics import LEVEL_RETURNS, comes_late, progress_row
 from train.runs.mirror import Mirror, UnsentError
 from train.runs.progress import Progress
 from train.runs.report import write_report
@@ -26,9 +26,6 @@ from train.runs.trackers import Tracking
 _MOST_EMPTY_ITERATIONS, _MOST_EMPTY_SECONDS = 20, 600.0
 """How many iterations, and how many seconds, may pass without experience before a run ends. Both must pass, because a process
 that is being started brings none, and on a busy machine the start takes long."""
-_LATE_BEGINNINGS = ("episode_return_mean", "episode_len_mean", "mean_")
-_LATE_METRICS = {*LEVEL_METRICS, *GATE_METRICS}
-"""Metrics that are missing until an episode has ended, or until a learned evaluation is tested. Others begin as above."""
 _LOSS = "loss"
 """Part of a name that every trainer's updates have among their metrics."""
 
@@ -154,7 +151,7 @@ class Session:
 
     def _look_at_target(self) -> None:
         target = self.experiment.stop
-        if target and self._metric(target.metric, "stop.metric") >= target.at_least:
+        if target and self.metric(target.metric, "stop.metric") >= target.at_least:
             self.counters["target_reached"] = True
             self.progress.say(f"{target.metric} is {self.row[target.metric]:.4g}: the target of {target.at_least:g} is reached")
 
@@ -186,15 +183,17 @@ class Session:
     def _shown_counters(self) -> dict[str, Any]:
         return {name: self.counters[name] for name in ("iteration", "env_steps", "agent_steps", "minutes")}
 
-    def _metric(self, name: str, key: str) -> float:
-        """A metric of this iteration; minus infinity where it has none yet. Raises `UnknownNameError` if it never will."""
+    def metric(self, name: str, key: str) -> float:
+        """Return a metric of this iteration; minus infinity where it has none yet. `key` is the setting that names it.
+
+        Raises `UnknownNameError` if it never will have one.
+        """
         if name in self.row:
             return float(self.row[name])
         known = [*self.row, *self.folder.columns]
         awaits_evaluation = self._evaluator and not self.counters.get("evaluated_iteration")
-        is_late = name in _LATE_METRICS or name.startswith(_LATE_BEGINNINGS)
         awaits_update = not any(_LOSS in column for column in known)
-        if not (name in known or is_late or awaits_evaluation or awaits_update):
+        if not (name in known or comes_late(name) or awaits_evaluation or awaits_update):
             raise UnknownNameError(key, name, self.row)
         return -math.inf
 
@@ -202,7 +201,7 @@ class Session:
         metric = self.experiment.checkpoints.best_metric
         if metric is None:
             return
-        value, best = self._metric(metric, "checkpoints.best_metric"), self.folder.best_checkpoint()
+        value, best = self.metric(metric, "checkpoints.best_metric"), self.folder.best_checkpoint()
         if value > (best[1]["best"] if best else -math.inf):
             self.folder.save_best(self.write_checkpoint, {**self.row, "best": value})
 

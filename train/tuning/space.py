@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from envs.common.bounded import parse_yaml
 from envs.common.errors import ConfigError
@@ -14,25 +14,35 @@ from train.algorithm_settings import ALGORITHMS
 from train.config import Experiment
 
 _GOLDEN_RATIO = 0.618034
+Scale = Literal["", "log", "discount"]
+"""What is drawn evenly: the numbers themselves, their logarithms, or the logarithms of 1 − number, which suit discounts."""
+_PBT_FACTOR = 1.2
+"""By what population-based training multiplies a value (Jaderberg et al. 2017), or divides it."""
+_PBT_SHARE = 1 / 5
+"""The largest part of a range by which it changes a value, so that values of a narrow range don't all end at its ends."""
 
 
 @dataclass(frozen=True)
 class NumberRange:
-    """The numbers from `low` to `high`, both included. With `log` their logarithms are drawn evenly; `whole` allows integers
-    only."""
+    """The numbers from `low` to `high`, both included, drawn evenly on a `scale`; `whole` allows integers only."""
 
     low: float
     high: float
-    log: bool
+    scale: Scale
     whole: bool
 
     def domain(self) -> Any:
         """Return the space in Ray Tune's form."""
         from ray import tune
 
+        log = self.scale == "log"
         if self.whole:
-            return (tune.lograndint if self.log else tune.randint)(int(self.low), int(self.high) + 1)
-        return (tune.loguniform if self.log else tune.uniform)(self.low, self.high)
+            return (tune.lograndint if log else tune.randint)(int(self.low), int(self.high) + 1)
+        if self.scale == "discount":
+            from train.tuning.searchers import discounts
+
+            return discounts(self.low, self.high)
+        return (tune.loguniform if log else tune.uniform)(self.low, self.high)
 
     def examples(self) -> tuple[Any, ...]:
         """Return both ends and, if not only whole numbers are drawn, one between them that isn't whole."""
@@ -40,9 +50,33 @@ class NumberRange:
         return ends if self.whole else (*ends, self.low + (self.high - self.low) * _GOLDEN_RATIO)
 
     def nearest(self, value: Any) -> Any:
-        """Return the number in the range that is nearest to `value`, because population-based training may leave the range."""
+        """Return the number in the range that is nearest to `value`."""
         inside = min(max(value, self.low), self.high)
         return round(inside) if self.whole else float(inside)
+
+    def moved(self, value: Any, *, up: bool) -> Any:
+        """Return a number of the range a step above or below `value`, for population-based training.
+
+        A step is a fifth of the range on its scale, and on the logarithmic scales no more than a factor of 1.2.
+        """
+        step = (self._place(self.high) - self._place(self.low)) * _PBT_SHARE
+        if self.scale:
+            step = min(step, math.log(_PBT_FACTOR))
+        moved = self.nearest(self._at(self._place(value) + (step if up else -step)))
+        if self.whole and moved == value:
+            return self.nearest(value + (1 if up else -1))
+        return moved
+
+    def _place(self, value: float) -> float:
+        """Where a number is on the scale, so that larger numbers have larger places."""
+        if self.scale == "discount":
+            return -math.log(1 - value)
+        return math.log(value) if self.scale == "log" else value
+
+    def _at(self, place: float) -> float:
+        if self.scale == "discount":
+            return 1 - math.exp(-place)
+        return math.exp(place) if self.scale == "log" else place
 
 
 @dataclass(frozen=True)
@@ -61,16 +95,12 @@ class Choice:
         """Return all values."""
         return self.values
 
-    def nearest(self, value: Any) -> Any:
-        """Return the value itself."""
-        return value
-
 
 Space = NumberRange | Choice
 
 
 def parse_space(key: str, text: Any) -> Space:
-    """Read the values to try for `key`: "low..high", "low..high:log", "a,b,c" or a list.
+    """Read the values to try for `key`: "low..high", "low..high:log", "low..high:discount", "a,b,c" or a list.
 
     Raises `ConfigError` for anything else.
     """
@@ -114,9 +144,17 @@ def _parse_range(key: str, text: str) -> NumberRange:
         low, high = (float(end) for end in ends)
     except ValueError:
         low, high = math.nan, math.nan
-    if not -math.inf < low < high < math.inf or scale not in ("", "log") or (scale and low <= 0):
-        raise ConfigError(f"search {key}={text!r} is no range; e.g. 1e-4..1e-2:log, the lower end first, above 0 for log")
-    return NumberRange(low, high, log=bool(scale), whole=all(map(_is_whole, ends)))
+    is_range = -math.inf < low < high < math.inf
+    if is_range and scale == "":
+        return NumberRange(low, high, "", whole=all(map(_is_whole, ends)))
+    if is_range and scale == "log" and low > 0:
+        return NumberRange(low, high, "log", whole=all(map(_is_whole, ends)))
+    if is_range and scale == "discount" and high < 1:
+        return NumberRange(low, high, "discount", whole=False)
+    raise ConfigError(
+        f"search {key}={text!r} is no range; e.g. 1e-4..1e-2:log or 0.9..0.999:discount, the lower end first, above 0 for log"
+        " and below 1 for discount"
+    )
 
 
 def applying(values: Mapping[str, Any]) -> dict[str, Any]:

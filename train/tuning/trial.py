@@ -10,7 +10,6 @@ from typing import Any
 
 from ray.tune import Trainable
 
-from envs.common.errors import UnknownNameError
 from train.algorithms import build_algorithm
 from train.config import Experiment
 from train.run import provenance
@@ -40,7 +39,8 @@ class TrialRun(Trainable):
         values = {key: value for key, value in config.items() if key != FIXED}
         experiment = with_values(Experiment.from_dict(fixed["experiment"]), values)
         path = Path(fixed["folder"]) / f"{experiment.name}-{self.trial_id.rpartition('_')[2]}"
-        self._metric, self._score = fixed["metric"], None
+        self._metric = fixed["metric"]
+        self._score: float | None = None
         progress = Progress(title=experiment.name, quiet=True)
         algorithm = build_algorithm(experiment)
         self._stack.callback(algorithm.stop)
@@ -58,7 +58,11 @@ class TrialRun(Trainable):
             row = self._session.step()
             self._score = row.get(self._metric, self._score)
         if self._score is None:
-            raise UnknownNameError("tune.metric", self._metric, row)
+            self._session.metric(self._metric, "tune.metric")
+            raise RunError(
+                f"{self._metric} has no value by the end of the trial's budget, because no episode or evaluation has ended by"
+                " then. Give trials more: --minutes"
+            )
         result = {self._metric: self._score, PERCENT: self._percent(), RUN: str(self._session.folder.path)}
         if finished := self._is_finished():
             self._end()
@@ -81,6 +85,9 @@ class TrialRun(Trainable):
         counters = read_counters(path)
         folder.forget_after(counters["iteration"])
         shutil.copyfile(path / CURVE, folder.path / CURVE)
+        # The curve is that of the weights, and so is the score, which the rest of the budget may be too short to measure anew.
+        scores = [float(row[self._metric]) for row in folder.curve() if row.get(self._metric)]
+        self._score = scores[-1] if scores else None
         self._session.begin((path, counters))
         self._session.save()
         self._begun = True

@@ -9,9 +9,11 @@ import csv
 import io
 import math
 import os
+import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -209,10 +211,22 @@ def _scheduler(settings: Tune, spaces: Mapping[str, Space]) -> Any:
         return schedulers.PopulationBasedTraining(
             **aim,
             perturbation_interval=_PBT_PERCENT,
-            hyperparam_mutations={key: space.domain() for key, space in spaces.items()},
-            custom_explore_fn=lambda config: config | {key: space.nearest(config[key]) for key, space in spaces.items()},
+            # A choice moves to its neighbours. Numbers are left as they are, or drawn anew: `_explored` moves them.
+            hyperparam_mutations={key: _mutation(space) for key, space in spaces.items()},
+            perturbation_factors=(1.0, 1.0),
+            custom_explore_fn=partial(_explored, spaces=spaces),
         )
     return schedulers.FIFOScheduler()
+
+
+def _mutation(space: Space) -> Any:
+    return space.domain() if isinstance(space, NumberRange) else list(space.values)
+
+
+def _explored(config: dict[str, Any], *, spaces: Mapping[str, Space]) -> dict[str, Any]:
+    """The values of a trial that copied another, with each number a step away on the scale of its range."""
+    ranges = {key: space for key, space in spaces.items() if isinstance(space, NumberRange)}
+    return config | {key: space.moved(config[key], up=random.random() < 0.5) for key, space in ranges.items()}
 
 
 def _teller(settings: Tune, keys: Sequence[str], say: Say) -> Any:

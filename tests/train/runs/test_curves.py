@@ -108,6 +108,18 @@ def test_runs_in_which_no_episode_has_ended_show_what_they_have(tmp_path, capsys
     assert rows_of(groups_of([run.path]), usual(groups_of([run.path])))[1][0][-1] in ("0.5", "7")
 
 
+def test_a_metric_that_the_runs_do_not_have_yet_is_no_unknown_metric(tmp_path):
+    run = a_run(tmp_path, columns={"agent_steps_per_second": 9.0})
+    lines = (run / "progress.csv").read_text().splitlines()
+    place = lines[0].split(",").index("episode_return_mean")
+    without = [",".join(cell for k, cell in enumerate(line.split(",")) if k != place) for line in lines]
+    (run / "progress.csv").write_text("\n".join(without) + "\n")
+    with pytest.raises(RunError, match="none of the runs has a value of episode_return_mean yet"):
+        write_curves([run], tmp_path / "out", ["episode_return_mean"])
+    with pytest.raises(UnknownNameError):
+        write_curves([run], tmp_path / "out", ["return"])
+
+
 def test_what_cant_be_drawn_is_refused(runs, tmp_path, capsys):
     with pytest.raises(UnknownNameError, match="episode_len_mean"):
         write_curves(runs, tmp_path / "beside", ["episode_length_mean"])

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import csv
 import math
+import random
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,14 +26,14 @@ def draws(space, count=2000):
 
 def test_a_range_of_whole_numbers_has_both_ends():
     space = parse_space("k", "2..5")
-    assert space == NumberRange(2, 5, log=False, whole=True)
+    assert space == NumberRange(2, 5, "", whole=True)
     assert sorted(set(draws(space, 200))) == [2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("text", ["1e5..1e6:log", "100_000 .. 1e6:log"])
 def test_a_whole_number_may_have_an_exponent(text):
     space = parse_space("dqn.replay_capacity", text)
-    assert space == NumberRange(100_000, 1_000_000, log=True, whole=True)
+    assert space == NumberRange(100_000, 1_000_000, "log", whole=True)
     assert set(map(type, draws(space, 20))) == {int}
 
 
@@ -56,16 +58,60 @@ def test_choices_keep_their_types(text, values):
     assert list(map(type, space.values)) == list(map(type, values))
 
 
-@pytest.mark.parametrize("text", ["", "5", "5..2", "0..1:log", "1..2:ln", "a..b", "1..2..3", "1..inf", "1..1e400", 7, []])
+@pytest.mark.parametrize(
+    "text", ["", "5", "5..2", "0..1:log", "1..2:ln", "a..b", "1..2..3", "1..inf", "1..1e400", "0.9..1:discount", 7, []]
+)
 def test_other_texts_are_no_search_space(text):
     with pytest.raises(ConfigError, match=r"ppo\.gamma"):
         parse_space("ppo.gamma", text)
 
 
-def test_values_that_were_carried_outside_come_back():
-    assert NumberRange(2, 5, log=False, whole=True).nearest(7) == 5
-    assert NumberRange(0.0, 1.0, log=False, whole=False).nearest(1.2) == 1.0
-    assert NumberRange(2, 8, log=False, whole=True).nearest(3.6) == 4
+def explored(search, values, count=4000):
+    """What population-based training makes of a trial's `values`, as often as that."""
+    spaces = {key: parse_space(key, text) for key, text in search.items()}
+    scheduler = _scheduler(Tune(scheduler="pbt", search=search), spaces)
+    trial = SimpleNamespace(config=values)
+    random.seed(0)
+    np.random.seed(0)
+    return [scheduler._get_new_config(trial, trial)[0] for _ in range(count)]
+
+
+def test_population_based_training_can_tune_a_discount():
+    search = Experiment.load("procgen-pbt").tune.search
+    new = explored({"ppo.gamma": search["ppo.gamma"]}, {"ppo.gamma": 0.99})
+    seen = np.array([config["ppo.gamma"] for config in new])
+    assert 0.9 <= seen.min() <= seen.max() <= 0.999
+    # A quarter is drawn anew; of the others 1 - gamma is 0.01 · 1.2 or 0.01 / 1.2.
+    assert np.mean((seen > 0.98) & (seen < 0.998)) > 0.75
+    assert np.mean(np.isclose(1 - seen, 0.012)) == pytest.approx(0.375, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("space", "value"), [("0.95..0.99", 0.97), ("1.0e-3..1.2e-3:log", 1.1e-3), ("100..120", 110), ("1..4:log", 2)]
+)
+def test_values_of_a_narrow_range_do_not_all_go_to_its_ends(space, value):
+    parsed = parse_space("k", space)
+    up, down = parsed.moved(value, up=True), parsed.moved(value, up=False)
+    assert parsed.low <= down < value < up <= parsed.high
+    assert parsed.moved(parsed.high, up=True) == parsed.high
+    seen = [config["k"] for config in explored({"k": space}, {"k": value}, 200)]
+    assert np.mean([parsed.low < one < parsed.high for one in seen]) > 0.4
+    assert parsed.low <= min(seen) <= max(seen) <= parsed.high
+
+
+def test_population_based_training_keeps_to_the_choices():
+    new = explored(
+        {"ppo.num_epochs": "1,2,4", "ppo.optimizer": "adam,muon"}, {"ppo.num_epochs": 2, "ppo.optimizer": "adam"}, 100
+    )
+    assert {config["ppo.num_epochs"] for config in new} == {1, 2, 4}
+    assert {config["ppo.optimizer"] for config in new} == {"adam", "muon"}
+
+
+def test_a_discount_is_drawn_by_the_logarithm_of_what_is_missing_to_one():
+    seen = np.array(draws(parse_space("ppo.gamma", "0.9..0.999:discount")))
+    assert 0.9 <= seen.min() < 0.91
+    assert 0.998 < seen.max() <= 0.999
+    assert np.mean(seen < 0.99) == pytest.approx(0.5, abs=0.05)
 
 
 @pytest.mark.parametrize(
