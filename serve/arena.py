@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -34,6 +34,7 @@ from serve.game_memory import GameMemory
 from serve.metrics import Metrics
 from serve.transport.rate_limit import NewGames, RateLimit
 from serve.transport.request_body import MAX_BODY_BYTES, TooLargeError, read_body
+from serve.transport.trusted_proxies import TRUSTED_PROXIES, TrustedProxies
 from serve.viewer import Access, home_page, is_a_web_pages, viewer_blueprint
 
 __all__ = ["Look", "create_app"]
@@ -63,6 +64,7 @@ def create_app(
     access: Access | None = None,
     secret: str | None = None,
     rate_limit: float | None = None,
+    trusted_proxies: Iterable[str] = (),
     cores: int | None = None,
     max_think_ms: float = MAX_THINK_MS,
 ) -> Flask:
@@ -73,6 +75,7 @@ def create_app(
     * `access` decides who may watch and read metrics (default: this machine only).
     * `secret` has at least 16 letters and digits. It is the first part of the snakes' paths, and without it they answer nobody.
     * `rate_limit` is the number of requests per second from one address.
+    * `trusted_proxies` are the addresses or networks of proxies whose X-Forwarded-For tells from which address a request comes.
     * `cores` is how many agents think at a time (default: as many as there are cores).
     * `max_think_ms` is how long one call may think at most.
 
@@ -89,6 +92,7 @@ def create_app(
     app = Flask("procsnake", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.extensions[GAMES] = store
+    app.extensions[TRUSTED_PROXIES] = TrustedProxies(trusted_proxies)
     # People enter their snake's URL with a slash at the end or without.
     app.url_map.strict_slashes = False
     counts, limit = Metrics(), None if rate_limit is None else RateLimit(rate_limit)

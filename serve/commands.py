@@ -135,6 +135,13 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="requests per second that one address may send to each of the --workers (default: no limit)",
     )
+    parser.add_argument(
+        "--trusted-proxy",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="proxy, or network of proxies, whose X-Forwarded-For says who calls; may be repeated (default: none)",
+    )
     think = "the most milliseconds that one call may think, whatever a game's time-out is (default: %(default)s)"
     parser.add_argument("--max-think-ms", type=at_least(100), default=1000, metavar="MS", help=think)
     token = "whoever has this token may watch games and read metrics from elsewhere (default: PROCSNAKE_TOKEN)"
@@ -315,6 +322,7 @@ def _make_app(options: argparse.Namespace, served: dict[str, Any], store: Any = 
         access=Access(options.viewer_token),
         secret=options.secret,
         rate_limit=options.rate_limit,
+        trusted_proxies=options.trusted_proxy,
         max_think_ms=options.max_think_ms,
         cores=max(1, usable_cores() // options.workers),
     )

@@ -34,6 +34,7 @@ from serve.deadline import safest_move
 from serve.logs import Seldom
 from serve.transport.connections import Connections, protocols
 from serve.transport.front import Front
+from serve.transport.trusted_proxies import TRUSTED_PROXIES
 
 log = logging.getLogger(__name__)
 
@@ -58,14 +59,14 @@ class Loop(uvicorn.Server):
         self._wake: Callable[[], object] | None = None
         config = uvicorn.Config(
             self._front,
-            **protocols(Connections()),
+            **protocols(Connections(proxies=app.extensions.get(TRUSTED_PROXIES))),
             loop="asyncio",
             interface="asgi3",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
-            # Nobody's word is taken for where a request came from.
+            # `serve.transport.front` knows whose word is taken for where a request came from.
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=STOP_S,

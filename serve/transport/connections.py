@@ -25,6 +25,7 @@ from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from serve.logs import Seldom
 from serve.transport.rate_limit import caller_of
+from serve.transport.trusted_proxies import TrustedProxies
 
 try:
     import resource
@@ -63,7 +64,7 @@ class _Quiet(NamedTuple):
 class Connections:
     """The connections of one process: at most `most` in all and `per_address` of one address. `clock` counts seconds.
 
-    Addresses are those that `caller_of` gives.
+    Addresses are those that `caller_of` gives. Those of `proxies` are "" and may have as many connections as there are.
     """
 
     def __init__(
@@ -71,8 +72,10 @@ class Connections:
         *,
         most: int = MAX_CONNECTIONS,
         per_address: int = MAX_PER_ADDRESS,
+        proxies: TrustedProxies | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._proxies = proxies or TrustedProxies()
         self.most, self.per_address = min(most, _files() - _RESERVED_FILES), per_address
         self.web_sockets = 0
         self._counts: Counter[str] = Counter()
@@ -83,11 +86,17 @@ class Connections:
     def __len__(self) -> int:
         return self._counts.total()
 
+    def address_of(self, client: tuple[str, int] | None) -> str:
+        """Return the address by which a client's connections are counted."""
+        if client is None or client[0] in self._proxies:
+            return ""
+        return caller_of(client[0])
+
     def add(self, connection: _Protocol, address: str) -> None:
         """Add a new connection. If it is one too many, another is closed, or this one if all others are being answered."""
         self._counts[address] += 1
         self._strangers[connection] = _Quiet(address, self._clock())
-        if self._counts[address] > self.per_address:
+        if address and self._counts[address] > self.per_address:
             self._quietest(connection, address).hang_up()
         elif len(self) > self.most:
             self._quietest(connection, None).hang_up()
@@ -221,7 +230,7 @@ class _Protocol(_WriteDeadline, HttpToolsProtocol):
         super().connection_made(transport)
         # An answer is two writes; asyncio sees to it only where the listening socket's protocol is named, gunicorn's isn't.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._is_counted, self._address = True, caller_of(self.client[0]) if self.client else ""
+        self._is_counted, self._address = True, self._connections.address_of(self.client)
         self._begin_reading()
         self._connections.add(self, self._address)
 

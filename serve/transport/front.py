@@ -20,6 +20,7 @@ from werkzeug.wrappers import Response
 
 from serve.arena import ARRIVED, REPLY
 from serve.transport.request_body import MAX_OTHER_BYTES
+from serve.transport.trusted_proxies import TRUSTED_PROXIES, TrustedProxies
 from serve.viewer.spectators import MAX_SPECTATORS, SPECTATE, Spectator
 
 THREADS = 512
@@ -81,6 +82,7 @@ class Front:
 
     def __init__(self, app: Flask) -> None:
         self._app, self._limit, self._held = app, app.config["MAX_CONTENT_LENGTH"], 0
+        self._proxies = app.extensions.get(TRUSTED_PROXIES, TrustedProxies())
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
         self._shows = ThreadPoolExecutor(MAX_SPECTATORS, thread_name_prefix="spectator")
 
@@ -136,6 +138,7 @@ class Front:
     def _work(self, environ: dict[str, Any]) -> PendingReply:
         reply = PendingReply(asyncio.get_running_loop())
         environ[REPLY] = reply
+        environ["REMOTE_ADDR"] = self._proxies.caller(environ["REMOTE_ADDR"], environ.get("HTTP_X_FORWARDED_FOR", ""))
         self._threads.submit(self._call, environ, reply)
         return reply
 
