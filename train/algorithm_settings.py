@@ -201,10 +201,10 @@ class QSettings(AlgorithmSettings):
     """Separate heads for the state's value and the actions' advantages."""
     num_atoms: int = 1
     """Atoms of the distribution of returns that is learned (C51 has 51); 1: its mean alone."""
-    v_min: float = -1.0
-    """Lowest atom: the least return that can be told apart."""
-    v_max: float = 1.0
-    """Highest atom."""
+    v_min: float | None = None
+    """Lowest atom: the least return that can be told apart. None: a quarter of `v_max` below 0."""
+    v_max: float | None = None
+    """Highest atom. None: the highest return that the game can pay, which is known for Procgen's."""
     noisy: bool = False
     """Explore by learned noise in the heads' weights, too; then `epsilon` may be 0."""
     sigma0: float = 0.5
@@ -234,7 +234,7 @@ class QSettings(AlgorithmSettings):
             require(self, self.algorithm, name, 0.0, 1.0)
         for name in ("adam_epsilon", "replay_ratio", "sigma0", "max_grad_norm"):
             require(self, self.algorithm, name, 0.0)
-        if self.v_min >= self.v_max:
+        if self.v_min is not None and self.v_max is not None and self.v_min >= self.v_max:
             raise ConfigError(f"{self.algorithm}.v_min is {self.v_min:g}; it must be less than v_max, {self.v_max:g}")
 
 

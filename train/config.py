@@ -16,6 +16,7 @@ from envs.common.bounded import MAX_YAML_BYTES, parse_yaml, read_text
 from envs.common.command_line import shell_command
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.parts import modules_named_in
+from envs.procgen.scores import highest_return
 from train.algorithm_settings import (
     ALGORITHMS,
     AlgorithmSettings,
@@ -223,6 +224,8 @@ class Experiment:
                 f"{self.algorithm} can't begin with the weights of {self.init_from}, because its network's heads mean something"
                 " else; ppo, imitation and cloning can. Leave out init_from"
             )
+        if isinstance(self.settings, QSettings):
+            _ = self.atoms
         if not self.name or self.name != Path(self.name).name or self.name.startswith("."):
             raise ConfigError(f"name is {self.name!r}; it becomes part of a folder's name, so no slashes and no leading dot")
 
@@ -256,9 +259,36 @@ class Experiment:
         if isinstance(settings, MXNetDQNSettings):
             return NetworkSettings(name="starter-pack", options={"kind": self.network.name, **self.network.options})
         if isinstance(settings, QSettings):
-            heads = {name: getattr(settings, name) for name in ("dueling", "num_atoms", "v_min", "v_max", "noisy", "sigma0")}
-            return NetworkSettings(name="q-network", options={**body, **heads})
+            heads = {name: getattr(settings, name) for name in ("dueling", "num_atoms", "noisy", "sigma0")}
+            v_min, v_max = self.atoms
+            return NetworkSettings(name="q-network", options={**body, **heads, "v_min": v_min, "v_max": v_max})
         return self.network
+
+    @property
+    def atoms(self) -> tuple[float, float]:
+        """The lowest and the highest atom of a distributional Q network: `v_min` and `v_max`, or else by the world's returns.
+
+        Raises `ConfigError` if they aren't set and the world's returns aren't known.
+        """
+        settings = self.settings
+        assert isinstance(settings, QSettings)
+        v_max = settings.v_max if settings.v_max is not None else self._highest_return(settings)
+        v_min = settings.v_min if settings.v_min is not None else -abs(v_max) / 4
+        if v_min >= v_max:
+            raise ConfigError(f"{self.algorithm}.v_min is {v_min:g}; it must be less than v_max, {v_max:g}")
+        return v_min, v_max
+
+    def _highest_return(self, settings: QSettings) -> float:
+        if settings.num_atoms == 1:
+            return 1.0
+        highest = highest_return(self.env.name, self.env.options)
+        if highest is None:
+            raise ConfigError(
+                f"{self.algorithm}.num_atoms is {settings.num_atoms}, and what {self.env.name} can pay isn't known; set the"
+                f" lowest and the highest return that can be told apart: --set {self.algorithm}.v_min=… --set"
+                f" {self.algorithm}.v_max=…"
+            )
+        return highest
 
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: Iterable[str] = ()) -> Experiment:

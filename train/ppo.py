@@ -184,6 +184,8 @@ def _prepare_player(num_threads: int, *, on_gpu: bool) -> None:
         torch.cuda.set_stream(torch.cuda.Stream(priority=-1))
 
 
+_LEAST_KL_SHARE = 1 / 64
+"""The least weight of the KL penalty, as a share of `kl_coef`: six quiet updates below it."""
 _OF_THE_POLICY = (Columns.ACTION_LOGP, Columns.VF_PREDS, Columns.ACTION_DIST_INPUTS)
 """Columns of a rollout that depend on the policy that the ratios are taken to."""
 
@@ -228,7 +230,9 @@ class PPOLearner(SparingLearner):
         super().after_gradient_based_update(timesteps=timesteps)
         for module_id, kl in self._last_kl.items():
             measured = self._mean_over_learners(kl)
-            self._kl_coefs[module_id] = adapted_kl_coef(self._kl_coef(module_id), measured, self.config.settings.kl_target)
+            settings, before = self.config.settings, self._kl_coef(module_id)
+            least = settings.kl_coef * _LEAST_KL_SHARE
+            self._kl_coefs[module_id] = adapted_kl_coef(before, measured, settings.kl_target, least=least)
 
     def _kl_coef(self, module_id: str) -> float:
         return self._kl_coefs.setdefault(module_id, self.config.settings.kl_coef)
@@ -395,8 +399,11 @@ def _variance(values: torch.Tensor) -> torch.Tensor:
     return values.var(correction=0)
 
 
-def adapted_kl_coef(kl_coef: float, kl: float, target: float) -> float:
-    """Return the weight of the penalty for the next batch: doubled or halved if `kl` is off by a factor of 1.5 (section 4)."""
+def adapted_kl_coef(kl_coef: float, kl: float, target: float, *, least: float = 0.0) -> float:
+    """Return the weight of the penalty for the next batch: doubled or halved if `kl` is off by a factor of 1.5 (section 4).
+
+    It isn't halved below `least`, because after many quiet updates it would take as many to grow again.
+    """
     if kl > 1.5 * target:
-        return 2 * kl_coef
-    return kl_coef / 2 if kl < target / 1.5 else kl_coef
+        return max(2 * kl_coef, least)
+    return max(kl_coef / 2, least) if kl < target / 1.5 else kl_coef

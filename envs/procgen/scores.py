@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from envs.common.errors import ConfigError, UnknownNameError
+
+_SHAPED_SHARE = 0.501
 
 
 class Bounds(NamedTuple):
@@ -56,6 +59,21 @@ PPO = {
 }  # fmt: skip
 LARS_8M_ALL = {"bigfish": 26.3, "chaser": 10.8, "coinrun": 9.26, "miner": 9.78, "plunder": 7.45, "starpilot": 61.9}
 """Returns of LARS's entry to the 2020 competition after 8 M steps on all levels in easy mode, for the games in its log."""
+
+
+def highest_return(world: str, options: Mapping[str, Any]) -> float | None:
+    """Return the highest possible return of `procgen/<game>`, as it is paid with these options of the world.
+
+    Returns None for other worlds, and for modes without constants. The defaults are those of `ProcgenVectorEnv`.
+    """
+    modes = {"easy": EASY, "hard": HARD}
+    bounds = modes.get(str(options.get("distribution_mode", "hard")), {})
+    game = world.removeprefix("procgen/")
+    if not world.startswith("procgen/") or game not in bounds:
+        return None
+    # Shaping pays at most 0.501 for each 1 (`envs.wrappers.shaped`).
+    share = _SHAPED_SHARE if options.get("shape_rewards") else 1.0
+    return bounds[game].highest * share
 
 
 def normalised(returns: np.ndarray | float, game: str, distribution_mode: str = "easy") -> np.ndarray:

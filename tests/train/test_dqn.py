@@ -10,9 +10,12 @@ from ray.rllib.core.learner.training_data import TrainingData
 
 from agents import networks
 from envs.common.errors import ConfigError
+from envs.procgen.scores import EASY
+from envs.wrappers import shaped
 from tests.train.experiments import toy_q
 from tests.train.small_worlds import best_masked_return
 from train.algorithms import build_algorithm
+from train.config import Experiment
 from train.dqn import DQNConfig, Drawn, dqn_losses, project
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE
 from train.rllib.env_runner_failures import LostExperienceError
@@ -332,10 +335,28 @@ def test_the_same_seed_gives_the_same_numbers(one_ray):
     assert first[-1] is not None
 
 
+@pytest.mark.parametrize("name", ["procgen-dqn", "procgen-apex"])
+@pytest.mark.parametrize("game", ["coinrun", "starpilot", "bigfish", "fruitbot"])
+def test_the_atoms_reach_as_far_as_the_game_pays(name, game):
+    experiment = Experiment.load(name, [f"env.name=procgen/{game}"])
+    options = experiment.policy_network.options
+    shaped_unit = float(shaped(np.ones(1, np.float32))[0]) if "shape_rewards" in experiment.env.options else 1.0
+    # A game that pays 1 at a time, as most do, up to its highest return.
+    assert options["v_max"] >= EASY[game].highest * shaped_unit
+    assert options["v_max"] < 1.3 * EASY[game].highest * shaped_unit
+    assert options["v_min"] < min(0, 2 * EASY[game].blind)
+
+
+def test_atoms_that_were_set_stay_and_those_of_an_unknown_world_must_be():
+    assert Experiment.load("procgen-dqn", ["dqn.v_min=-1", "dqn.v_max=30"]).atoms == (-1, 30)
+    with pytest.raises(ConfigError, match=r"what battlesnake can pay isn't known.*dqn\.v_max"):
+        Experiment.load("battlesnake-dqn", ["dqn.num_atoms=51"])
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"v_min": 2.0}, "less than v_max"),
+        ({"v_min": 2.0, "v_max": 1.0}, "less than v_max"),
         ({"epsilon": 1.5}, "dqn.epsilon"),
         ({"n_step": 0}, "dqn.n_step"),
         ({"tau": 2.0}, "dqn.tau"),

@@ -76,6 +76,24 @@ def test_the_weight_of_the_kl_penalty_is_adapted_as_the_paper_says(kl, factor):
     assert adapted_kl_coef(0.8, kl, 0.02) == 0.8 * factor
 
 
+def test_the_weight_of_the_kl_penalty_comes_back_soon_after_many_quiet_updates(one_ray):
+    """Sixty updates that hardly change the policy, then ones that change it too much for the target."""
+    algorithm = build_algorithm(toy("identity", kl_coef=0.2, kl_target=1e6))
+    try:
+        learner = algorithm.learner_group._learner
+        for _ in range(60):
+            learner._last_kl = {"default_policy": torch.tensor(0.0)}
+            learner.after_gradient_based_update(timesteps={})
+        least = learner._kl_coef("default_policy")
+        assert 0.2 / 100 < least < 0.2 / 10
+        for _ in range(6):
+            learner._last_kl = {"default_policy": torch.tensor(1e9)}
+            learner.after_gradient_based_update(timesteps={})
+        assert learner._kl_coef("default_policy") == pytest.approx(0.2)
+    finally:
+        algorithm.stop()
+
+
 def test_masked_logits_get_no_gradient():
     logits = torch.zeros(2, 3, requires_grad=True)
     batch = {

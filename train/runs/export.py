@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from agents.card import Card
 from envs.api import BatchEnv
 from envs.common.command_line import without_folders
 from envs.common.errors import ConfigError
+from train.algorithm_settings import QSettings
 from train.config import Experiment
 from train.rllib.env_runner_failures import cause_of
 from train.worlds.build import single_world, without_training
@@ -142,9 +144,17 @@ def _card(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:
         **contracts(experiment, world),
         "network": {"name": experiment.policy_network.name, "options": experiment.policy_network.options},
         "algorithm": experiment.algorithm,
-        "config": without_folders(experiment.to_dict()),
+        "config": without_folders(_settled(experiment).to_dict()),
         "seeds": [experiment.seed],
     }
+
+
+def _settled(experiment: Experiment) -> Experiment:
+    """The experiment with the atoms that it trained with, whether they were set or derived."""
+    if not isinstance(experiment.settings, QSettings):
+        return experiment
+    v_min, v_max = experiment.atoms
+    return replace(experiment, settings=replace(experiment.settings, v_min=v_min, v_max=v_max))
 
 
 def contracts(experiment: Experiment, world: BatchEnv) -> dict[str, Any]:

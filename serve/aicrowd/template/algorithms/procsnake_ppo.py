@@ -21,13 +21,14 @@ torch, _ = try_import_torch()
 
 ADAM_EPSILON = 1e-5
 TINY = 1e-8
+LEAST_KL_SHARE = 1 / 64
 
 
-def adapted_kl_coef(kl_coef, kl, target):
-    """Return the weight of the penalty for the next batch."""
+def adapted_kl_coef(kl_coef, kl, target, least):
+    """Return the weight of the penalty for the next batch, which is never below `least`."""
     if kl > 1.5 * target:
         return 2 * kl_coef
-    return kl_coef / 2 if kl < target / 1.5 else kl_coef
+    return max(kl_coef / 2, least) if kl < target / 1.5 else kl_coef
 
 
 def with_advantages(train_batch, advantages, loss, *arguments):
@@ -60,14 +61,16 @@ def loss_torch(policy, model, dist_class, train_batch):
 
 class KLRuleTF(ppo_tf_policy.KLCoeffMixin):
     def update_kl(self, sampled_kl):
-        self.kl_coeff_val = adapted_kl_coef(self.kl_coeff_val, sampled_kl, self.kl_target)
+        least = self.config["kl_coeff"] * LEAST_KL_SHARE
+        self.kl_coeff_val = adapted_kl_coef(self.kl_coeff_val, sampled_kl, self.kl_target, least)
         self.kl_coeff.load(self.kl_coeff_val, session=self.get_session())
         return self.kl_coeff_val
 
 
 class KLRuleTorch(ppo_torch_policy.KLCoeffMixin):
     def update_kl(self, sampled_kl):
-        self.kl_coeff = adapted_kl_coef(self.kl_coeff, sampled_kl, self.kl_target)
+        least = self.config["kl_coeff"] * LEAST_KL_SHARE
+        self.kl_coeff = adapted_kl_coef(self.kl_coeff, sampled_kl, self.kl_target, least)
         return self.kl_coeff
 
 
