@@ -188,6 +188,22 @@ def lives_in(sighting: Sighting, history: LifeHistory | None = None) -> tuple[Li
     return _Inference(sighting, history or LifeHistory()).solved()
 
 
+def death_of(snake: SightedSnake, sighting: Sighting) -> str:
+    """Return the likely cause of a dead snake's death, by the name that the official engine gives it."""
+    place = sighting.snakes.index(snake)
+    head = snake.body[0] if snake.body else None
+    others = [other for other in sighting.snakes if other is not snake]
+    if snake.health <= 0:
+        return "out-of-health"
+    if not sighting.is_on_board(place):
+        return "wall-collision"
+    if _bites_itself(snake.body):
+        return "snake-self-collision"
+    is_met = any(other.body[:1] == (head,) for other in others)
+    is_on_body = any(head in other.body[1:] for other in others)
+    return "head-collision" if is_met and not is_on_body else "snake-collision"
+
+
 class _Inference:
     """The steps from what is certain to what follows. Sets of snakes are bits of an integer: bit i is snake i."""
 

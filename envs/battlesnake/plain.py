@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from envs.battlesnake import maps, rng
+from envs.battlesnake.living import Life, Sighting, death_of, lives_in
 from envs.battlesnake.rules import initialise_board, is_over, step_board
 from envs.battlesnake.settings import Settings, within_limits
 from envs.battlesnake.state import ABSENT, ALIVE, CAUSE_NAMES, MAX_LAYERS, MOVE_NAMES, State
@@ -26,6 +27,7 @@ from envs.common.errors import InvalidActionError, InvalidStateError, whole_seed
 Board = dict[str, Any]
 _NOT_A_MOVE = -1
 _SPARE_ENTRIES = 4
+_SOME_TURN = 2
 _MAX_FOOD, _MOST_ENTRIES = 255, np.iinfo(np.int16).max
 
 
@@ -90,6 +92,10 @@ def map_update(board: Board, *, map: str = "standard", settings: Mapping[str, An
 def state_from_board(board: Mapping[str, Any], *, settings: Settings | None = None, num_snakes: int | None = None) -> State:
     """Make a state of one board from a dict. Snake i of the list plays in slot i.
 
+    Snakes in webhook form (with a `latency`, without an `eliminatedCause`) may be dead: Arena leaves them in. Those that this
+    board alone shows to be dead (`envs.battlesnake.living`) are, of their likely cause. `read_move_request` reads a whole
+    request, and so finds nearly all.
+
     Hazards above the board are snail_mode's memory; other hazards off the board are dropped. `num_snakes` asks for more slots
     than there are snakes. Raises `InvalidStateError`, naming the field, for a board that no game can have, and for food off
     the board.
@@ -112,13 +118,27 @@ def state_from_board(board: Mapping[str, Any], *, settings: Settings | None = No
         )
         state.arrays.turn[0] = int(board.get("turn", 0))
         ids = [s["id"] for s in snakes]
-        for slot, snake in enumerate(snakes):
+        for slot, snake in enumerate(_with_deaths(board, snakes)):
             _place(state, slot, snake, ids)
         _place_food(state, board.get("food", ()))
         place_hazards(state, Counter((int(p["x"]), int(p["y"])) for p in board.get("hazards", ())))
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError, IndexError) as error:
         raise InvalidStateError(f"the board is malformed: {type(error).__name__} {error}") from error
     return state
+
+
+def _with_deaths(board: Mapping[str, Any], snakes: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The snakes, with those marked that are dead though nothing says so."""
+    if not all("latency" in snake and "eliminatedCause" not in snake for snake in snakes):
+        return snakes
+    has_moved = any(snake["body"][0] != snake["body"][-1] for snake in snakes if snake["body"])
+    # The board of a request doesn't tell the turn.
+    turn = int(board.get("turn", _SOME_TURN if has_moved else 0))
+    sighting = Sighting.of(snakes, turn=turn, width=int(board["width"]), height=int(board["height"]))
+    return [
+        {**snake, "eliminatedCause": death_of(seen, sighting)} if life is Life.DEAD else snake
+        for snake, seen, life in zip(snakes, sighting.snakes, lives_in(sighting), strict=True)
+    ]
 
 
 def _place(state: State, slot: int, snake: Mapping[str, Any], ids: list[str]) -> None:

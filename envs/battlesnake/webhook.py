@@ -144,7 +144,7 @@ def _turn(body: Mapping[str, Any], listed: Sequence[dict[str, Any]], lives: Sequ
     """The turn of the snake at `place` of the list, with those that live."""
     game, board = (_mapping(body.get(key), key) for key in ("game", "board"))
     width, height = _sides(board)
-    snakes = [snake for snake, life in zip(listed, lives, strict=True) if life is not Life.DEAD]
+    snakes = [_as_plain(snake) for snake, life in zip(listed, lives, strict=True) if life is not Life.DEAD]
     you = sum(life is not Life.DEAD for life in lives[:place])
     plain = {
         "turn": _integer(body, "body", "turn", 0, MAX_TURN, default=0),
@@ -221,6 +221,10 @@ def _read_snake(snake: Mapping[str, Any], name: str, width: int, height: int) ->
         "latency": snake.get("latency"),
         "shout": snake.get("shout"),
     }
+
+
+def _as_plain(snake: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: snake[key] for key in ("body", "health", "id", "name")}
 
 
 def _read_body(snake: Mapping[str, Any], name: str, most: int) -> list[dict[str, int]]:

@@ -119,6 +119,16 @@ def _with_the_dead(body: Body) -> None:
     )
 
 
+def _with_unmarked_corpses(body: Body) -> None:
+    """As Arena sends them: one that ran into our body on an earlier turn."""
+    body["game"]["ruleset"]["version"] = "v1.0.0"
+    ours, loser = body["board"]["snakes"][:2]
+    ours |= {"latency": "41"}
+    body["you"] = copy.deepcopy(ours)
+    loser |= {"body": [ours["body"][1], {"x": 6, "y": 2}, {"x": 7, "y": 2}], "length": 3, "latency": "0"}
+    loser["head"] = loser["body"][0]
+
+
 def _with_unknown_fields(body: Body) -> None:
     for part in (body, body["game"], body["game"]["ruleset"], body["board"], body["you"], *body["board"]["snakes"]):
         part["addedLater"] = {"by": ["an", "engine", None, 1.5]}
@@ -153,6 +163,7 @@ def _without_you_in_the_list(body: Body) -> None:
 
 _CHANGES = {
     "dead snakes in the list": _with_the_dead,
+    "eliminated snakes without a mark": _with_unmarked_corpses,
     "unknown fields": _with_unknown_fields,
     "optional fields left out": _without_optional_fields,
     "stacked hazards, and some off the board": _with_snail_hazards,

@@ -15,6 +15,7 @@ from typing import Any
 
 from envs.battlesnake.plain import Board, state_from_board
 from envs.battlesnake.recording.arena_frames import game_and_requests, page_of
+from envs.battlesnake.recording.arena_requests import LivingOnly
 from envs.battlesnake.recording.bounds import MAX_KNOWN_SNAKES, check_request
 from envs.battlesnake.recording.parsing import game_requests_result, is_of_frames, once_per_turn, read_entries
 from envs.battlesnake.settings import Settings
@@ -133,10 +134,11 @@ class Recording:
         if not isinstance(self.game, dict):
             raise RecordingError(f"the recorded game is {type(self.game).__name__}; expected an object")
         seen: dict[str, dict[str, Any]] = {}
+        living = LivingOnly()
         for request in self.requests:
             try:
                 check_request(request)
-                self._boards.append(_board(request, seen))
+                self._boards.append(_board(living.read(request), seen))
             except (KeyError, TypeError, AttributeError, ValueError) as error:
                 what = f"{type(error).__name__} {error}"
                 raise RecordingError(f"entry {len(self._boards)} is not a move request: {what}") from error

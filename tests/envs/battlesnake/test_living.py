@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from envs.battlesnake.living import Life, LifeHistory, LifeRules, Sighting, lives_in
+from envs.battlesnake.plain import state_from_board
+from envs.battlesnake.recording import Recording
+from envs.battlesnake.state import CAUSE_NAMES
 from envs.battlesnake.webhook import read_end_request, read_move_request
 from tests.envs.battlesnake.arena_shape import (
     PlayedTurn,
@@ -178,3 +181,23 @@ def test_the_end_tells_who_won_to_the_dead_too(settings):
             if alive:
                 winners += set(read.ids) == alive
     assert winners > 20
+
+
+def test_a_board_alone_marks_the_dead_that_it_shows():
+    """`state_from_board(request["board"])`, without the turn, without `you`."""
+    others = [snake("b", [(9, 9), (9, 10), (8, 10)]), snake("c", BENT), snake("d", [(-1, 0), (0, 0), (1, 0)], latency="0")]
+    request_board = {"width": 11, "height": 11, "snakes": [YOU, *others], "food": [], "hazards": []}
+    state = state_from_board(request_board)
+    assert [CAUSE_NAMES[cause] for cause in state.arrays.cause[0]] == ["", "head-collision", "", "wall-collision"]
+    opening = [snake(name, [(1, 1)] * 3, latency="0") for name in "ab"]
+    assert state_from_board({**request_board, "snakes": opening}).arrays.num_alive[0] == 2
+
+
+def test_a_log_of_arenas_requests_is_read_as_the_game_that_was_played():
+    for turns in played_games(3, seed=6, side=7):
+        game = arena_game("g")
+        requests = [request for request, _ in sent(turns) if request["you"]["id"] == "s0"]
+        read = Recording(game, [*requests, end_request(turns[: len(requests) + 1], game, "s0").request])
+        for shown, turn in zip(read.boards(), turns, strict=False):
+            living = {one["id"] for one in shown["snakes"] if not one["eliminatedCause"]}
+            assert living == {one["id"] for one in turn.board["snakes"] if not one["eliminatedCause"]}

@@ -1,0 +1,47 @@
+"""Takes the eliminated snakes out of recorded requests of Arena's, which leaves them in `board.snakes` unmarked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from envs.battlesnake.living import Life, LifeHistory, LifeRules, Sighting
+
+Entry = dict[str, Any]
+
+
+class LivingOnly:
+    """Reads the requests of one game in their order. Those of other engines are passed on as they are."""
+
+    def __init__(self) -> None:
+        self._history = LifeHistory()
+        self._turn = -1
+
+    def read(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the request with the living snakes only. A snake that may be dead stays. The request is well-formed."""
+        game = request.get("game")
+        board = request["board"]
+        rules = LifeRules.of(game if isinstance(game, Mapping) else {})
+        snakes = board["snakes"]
+        if not rules.is_arena or any(snake.get("eliminatedCause") for snake in snakes):
+            return request
+        sighting = Sighting.of(
+            snakes,
+            turn=request["turn"],
+            width=board["width"],
+            height=board["height"],
+            rules=rules,
+            you=self._asked(request),
+        )
+        self._turn = sighting.turn
+        lives = self._history.see(sighting)
+        living = [snake for snake, life in zip(snakes, lives, strict=True) if life is not Life.DEAD]
+        return {**request, "board": {**board, "snakes": living}}
+
+    def _asked(self, request: Mapping[str, Any]) -> int | None:
+        """The place of `you`, where only that tells who lives: the last entry may be that of `/end`, where it may be dead."""
+        if request["turn"] == self._turn + 1:
+            return None
+        you = request.get("you")
+        ids = [snake["id"] for snake in request["board"]["snakes"]]
+        return ids.index(you["id"]) if isinstance(you, Mapping) and you.get("id") in ids else None
