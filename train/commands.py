@@ -34,6 +34,7 @@ from train.cluster import commands as cluster_commands
 from train.comparison import compare_command, procgen_command
 from train.runs import plot_command
 from train.sagemaker import commands as sagemaker_commands
+from train.sagemaker import tuner_command
 
 TRAIN_HELP = """\
 examples:
@@ -63,6 +64,9 @@ examples:
       --scheduler asha --metric win_rate --set evaluation.every_minutes=0.5 --minutes 2
   procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --searcher optuna --trials 20 \\
       --metric win_rate --set evaluation.every_minutes=0.5 --minutes 2
+  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --cluster auto --runs /shared/runs
+  procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --on sagemaker --instances ml.c5.4xlarge \\
+      --stack procsnake
 """
 REPORT_HELP = """\
 Curves, causes of death, speed, configuration and versions in one file that needs no network. Each run writes it when it ends.
@@ -134,6 +138,9 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value; may be repeated")
     parser.add_argument("--minutes", type=float, help="minutes per trial: short for --set budget.max_minutes=…")
     parser.add_argument("--runs", default="runs", help="where the search's folder is made (default: %(default)s)")
+    shared = "search on this Ray cluster, whose machines see --runs; auto: this machine's"
+    parser.add_argument("--cluster", metavar="ADDRESS", help=shared)
+    tuner_command.add_options(parser)
 
 
 def _parser_of_a_search(prog: str, words: Sequence[str]) -> Parser | None:
@@ -340,9 +347,11 @@ def run_tune(options: argparse.Namespace) -> int:
     short = {f"tune.{name}": getattr(options, name) for name in ("searcher", "scheduler", "metric", "trials", "concurrent")}
     short["budget.max_minutes"] = options.minutes
     overrides = options.set + [f"{key}={value}" for key, value in short.items() if value is not None]
+    if options.on == "sagemaker":
+        return tuner_command.run(options, overrides)
     experiment = Experiment.load(options.experiment, overrides).search(options.search)
     with progress_on_stderr(options):
-        result = tune(experiment, runs_dir=options.runs)
+        result = tune(experiment, runs_dir=options.runs, cluster=options.cluster)
     failed = sum(bool(trial.error) for trial in result.trials)
     if failed:
         print(f"{failed} of {len(result.trials)} trials failed; trials.csv says why", file=sys.stderr)

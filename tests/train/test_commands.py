@@ -52,7 +52,13 @@ def test_train_tune_and_compare_print_their_results_as_json_and_progress_beside_
     monkeypatch.setattr("train.run.train", telling(RunResult(tmp_path, None, False, {"return": math.nan})))
     code, out, err = run(capsys, "train", "--config", experiment, "--json")
     assert (code, err.splitlines()[0]) == (130, "iteration 1")
-    assert json.loads(out) == {"path": str(tmp_path), "bundle": None, "finished": False, "metrics": {"return": None}}
+    assert json.loads(out) == {
+        "path": str(tmp_path),
+        "bundle": None,
+        "finished": False,
+        "metrics": {"return": None},
+        "address": "",
+    }
 
     fields = {"path": tmp_path, "trials": [trial], "best_config": tmp_path / "best.yaml"}
     tuned = TuneResult(**{field.name: fields.get(field.name) for field in dataclasses.fields(TuneResult)})

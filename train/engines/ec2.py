@@ -15,9 +15,10 @@ from train.cluster.instances import is_size, vcpus
 from train.cluster.scale import Instances, group_resources
 from train.engines import names
 from train.engines.plan import EXPERIMENT_FILE, Plan
+from train.runs.object_store import StoredFolder
 
-_FOLDER = "/root/procsnake"
-_RUNS = f"{_FOLDER}/runs"
+_FOLDER, _RUNS = "/home/snake/experiment", "/home/snake/runs"
+"""Two folders, because Docker makes the first one, as root, for the file that is mounted."""
 _HEAD = "head"
 _DISK_GB = 150
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
@@ -32,6 +33,8 @@ class Place:
     """The image with procsnake and its extras train and cluster."""
     region: str
     """The region of AWS."""
+    runs: str = ""
+    """The address in S3 where the run is kept. With an empty one, it is on the head's disk, and lost with the head."""
     ami: str = ""
     """The machine image, which must have Docker. With an empty one, Ray takes its default, which not all regions have."""
 
@@ -39,6 +42,8 @@ class Place:
         names.image(self.image)
         if not _REGION.fullmatch(self.region):
             raise ConfigError(f"--region {self.region!r} is no region of AWS; e.g. --region us-west-2")
+        if self.runs:
+            StoredFolder.at(self.runs)
         if self.ami and not _AMI.fullmatch(self.ami):
             raise ConfigError(f"--ami {self.ami!r} is no machine image of AWS's; e.g. --ami ami-0a2b85e15b7c0ac34")
 
@@ -80,14 +85,21 @@ def cluster(plan: Plan, place: Place, experiment: Path) -> str:
     return yaml.safe_dump(config, sort_keys=False)
 
 
-def commands(plan: Plan, file: Path) -> list[str]:
-    """Return the commands that start the machines, train, bring the runs home and remove the machines, in this order."""
+def commands(plan: Plan, file: Path, runs: str = "") -> list[str]:
+    """Return the commands that start the machines, train, bring the runs home and remove the machines, in this order.
+
+    `runs` is where they are kept, if that isn't the head's disk. If the head is lost, the first two go on with the run there.
+    """
     words = str(file)
-    train = f"python -m train.engines.wait {plan.num_machines} && {shlex.join(plan.train_command(_FOLDER, _RUNS))}"
+    train_command = shlex.join(plan.train_command(_FOLDER, runs or _RUNS))
+    train = f"python -m train.engines.wait {plan.num_machines} && {train_command}"
+    home = ["ray", "rsync-down", words, f"{_RUNS}/", "runs/"]
+    if runs:
+        home = ["aws", "s3", "cp", "--recursive", f"{runs.rstrip('/')}/{plan.name}/", "runs/"]
     return [
         shlex.join(["ray", "up", "--yes", words]),
         shlex.join(["ray", "exec", words, train]),
-        shlex.join(["ray", "rsync-down", words, f"{_RUNS}/", "runs/"]),
+        shlex.join(home),
         shlex.join(["ray", "down", "--yes", words]),
     ]
 

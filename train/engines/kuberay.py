@@ -7,19 +7,27 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
 import yaml
 
+from envs.common.errors import ConfigError
 from train.cluster.instances import is_size, memory_gib, vcpus
 from train.cluster.scale import Instances, group_resources
 from train.engines import names
 from train.engines.plan import EXPERIMENT_FILE, Plan
+from train.runs.object_store import StoredFolder
 
 _EXPERIMENT, _RUNS = "/etc/procsnake", "/runs"
 _GRACE_SECONDS = 100
+_RETRIES = 3
+_GROUP = 10001
+"""That of our image's user, to whom volumes are given."""
+_NVIDIA = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+"""The taint that nodes with GPUs have on most clusters."""
 _KEPT_SECONDS = 3600
 """How long the operator keeps the cluster after the job has ended, for those who want to see its logs."""
 
@@ -30,14 +38,29 @@ class Place:
 
     image: str
     """The image with procsnake and its extras train and cluster."""
-    claim: str
+    claim: str = ""
     """The volume claim that gets the run folder."""
+    runs: str = ""
+    """The address in an object store that gets it in the place of a claim."""
+    service_account: str = ""
+    """The service account of the pods, whose rights may be those to the address."""
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the nodes with GPUs, or of all if no machine has any."""
+    tolerations: Sequence[Mapping[str, str]] = ()
+    """Taints that these pods tolerate, as Kubernetes writes them, besides NVIDIA's."""
     namespace: str = ""
     """The namespace. With an empty one, it is that of kubectl's context."""
 
     def __post_init__(self) -> None:
         names.image(self.image)
-        names.claim(self.claim)
+        if bool(self.claim) == bool(self.runs):
+            raise ConfigError("--on kuberay needs --claim, e.g. --claim runs, or --runs s3://bucket/folder, and not both")
+        if self.claim:
+            names.claim(self.claim)
+        else:
+            StoredFolder.at(self.runs)
+        if self.service_account:
+            names.claim(self.service_account, "--service-account")
         if self.namespace:
             names.label("--namespace", self.namespace)
 
@@ -71,12 +94,12 @@ def _job(plan: Plan, place: Place) -> dict[str, Any]:
     (group, learning), *others = plan.groups
     workers = [(group, learning, learning.count - 1), *((name, instances, instances.count) for name, instances in others)]
     return {
-        "entrypoint": shlex.join(plan.train_command(_EXPERIMENT, _RUNS)),
+        "entrypoint": shlex.join(plan.train_command(_EXPERIMENT, place.runs or _RUNS)),
         "shutdownAfterJobFinishes": True,
         "ttlSecondsAfterFinished": _KEPT_SECONDS,
         "activeDeadlineSeconds": round(3600 * plan.max_hours),
-        # A second try would begin anew, in a folder of its own.
-        "backoffLimit": 0,
+        # A second try, on a cluster of its own, goes on with the run of the first.
+        "backoffLimit": _RETRIES,
         "rayClusterSpec": {
             "rayVersion": metadata.version("ray"),
             # The operator makes the token, and keeps it in a Secret.
@@ -119,17 +142,29 @@ def _pod(plan: Plan, place: Place, instances: Instances, *, leads: bool) -> dict
     if leads:
         # Ray kills a job that it stops after three seconds, in which no iteration ends.
         container["env"] = [{"name": "RAY_JOB_STOP_WAIT_TIME_S", "value": str(_GRACE_SECONDS)}]
-        container["volumeMounts"] = [
-            {"name": "experiment", "mountPath": _EXPERIMENT, "readOnly": True},
-            {"name": "runs", "mountPath": _RUNS},
-        ]
-        spec["volumes"] = [
-            {"name": "experiment", "configMap": {"name": plan.name}},
-            {"name": "runs", "persistentVolumeClaim": {"claimName": place.claim}},
-        ]
+        container["volumeMounts"] = [{"name": "experiment", "mountPath": _EXPERIMENT, "readOnly": True}]
+        spec["volumes"] = [{"name": "experiment", "configMap": {"name": plan.name}}]
+        if place.claim:
+            container["volumeMounts"].append({"name": "runs", "mountPath": _RUNS})
+            spec["volumes"].append({"name": "runs", "persistentVolumeClaim": {"claimName": place.claim}})
+            spec["securityContext"] = {"fsGroup": _GROUP}
+    if place.service_account:
+        spec["serviceAccountName"] = place.service_account
+    return {"spec": {**spec, **_where(plan, place, instances)}}
+
+
+def _where(plan: Plan, place: Place, instances: Instances) -> dict[str, Any]:
+    """On which nodes a pod may run."""
+    labels: dict[str, str] = {}
     if not is_size(instances.instance):
-        spec["nodeSelector"] = {"node.kubernetes.io/instance-type": instances.instance.removeprefix("ml.")}
-    return {"spec": spec}
+        labels["node.kubernetes.io/instance-type"] = instances.instance.removeprefix("ml.")
+    any_gpus = any(machines.gpus for _, machines in plan.groups)
+    if instances.gpus or not any_gpus:
+        labels |= place.node_selector
+    tolerated: list[Mapping[str, str]] = [_NVIDIA] if instances.gpus else []
+    if instances.gpus or not any_gpus:
+        tolerated = [*tolerated, *place.tolerations]
+    return {**({"nodeSelector": labels} if labels else {}), **({"tolerations": tolerated} if tolerated else {})}
 
 
 def _resources(instances: Instances) -> dict[str, Any]:

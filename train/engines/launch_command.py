@@ -80,6 +80,11 @@ def _kuberay(prog: str) -> Parser:
     parser = _parser(prog, "kuberay", summary, text)
     _add_image(parser)
     parser.add_argument("--claim", help="volume claim for the run folder, which stays when the job has ended")
+    _add_runs(parser, "in the place of --claim")
+    parser.add_argument("--service-account", default="", metavar="NAME", help="of the pods, with the rights to --runs")
+    nodes = "of the nodes with GPUs (of all, if none is asked for); may be repeated"
+    parser.add_argument("--node-selector", action="append", default=[], metavar="KEY=VALUE", help=f"label {nodes}")
+    parser.add_argument("--toleration", action="append", default=[], metavar="KEY[=VALUE][:EFFECT]", help=f"taint {nodes}")
     parser.add_argument("--namespace", default="", help="namespace (default: that of kubectl's context)")
     parser.set_defaults(run=lambda options: _run(options, ".yaml", _prepare_kuberay))
     return parser
@@ -102,6 +107,7 @@ def _ec2(prog: str) -> Parser:
     parser = _parser(prog, "ec2", summary, text)
     _add_image(parser)
     parser.add_argument("--region", help="region of AWS")
+    _add_runs(parser, "which stays if the head is lost (default: the head's disk)")
     parser.add_argument("--ami", default="", help="machine image with Docker (default: Ray's for the region)")
     parser.set_defaults(run=lambda options: _run(options, ".yaml", _prepare_ec2))
     return parser
@@ -114,6 +120,11 @@ ENGINES = tuple(_PARSERS)
 
 def _add_image(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--image", default=os.environ.get("PROCSNAKE_IMAGE"), help="image with procsnake (or PROCSNAKE_IMAGE)")
+
+
+def _add_runs(parser: argparse.ArgumentParser, why: str) -> None:
+    runs: Any = parser.add_argument("--runs", default="", metavar="ADDRESS", help=f"s3://bucket/folder for the run, {why}")
+    runs.schemes = ("s3", "gs")
 
 
 def _run(options: argparse.Namespace, ending: str, prepare: Callable[[argparse.Namespace, Any, Path], Prepared]) -> int:
@@ -179,10 +190,17 @@ def _asked(options: argparse.Namespace, name: str, example: str) -> str:
 
 
 def _prepare_kuberay(options: argparse.Namespace, plan: Any, path: Path) -> Prepared:
-    from train.engines import kuberay
+    from train.engines import kuberay, names
 
-    image, claim = _asked(options, "image", _IMAGE), _asked(options, "claim", "runs")
-    place = kuberay.Place(image=image, claim=claim, namespace=options.namespace)
+    place = kuberay.Place(
+        image=_asked(options, "image", _IMAGE),
+        claim=options.claim or "",
+        runs=options.runs,
+        service_account=options.service_account,
+        node_selector=dict(map(names.node_label, options.node_selector)),
+        tolerations=[names.toleration(text) for text in options.toleration],
+        namespace=options.namespace,
+    )
     there = ["--namespace", place.namespace] if place.namespace else []
     told = [
         f"submit it: {shlex.join(['kubectl', 'apply', *there, '-f', str(path)])}",
@@ -204,8 +222,8 @@ def _prepare_ec2(options: argparse.Namespace, plan: Any, path: Path) -> Prepared
     from train.engines import ec2
 
     image, region = _asked(options, "image", _IMAGE), _asked(options, "region", "us-west-2")
-    place = ec2.Place(image=image, region=region, ami=options.ami)
+    place = ec2.Place(image=image, region=region, ami=options.ami, runs=options.runs)
     experiment = path.with_suffix(".experiment.yaml")
     what = ("start the machines, which costs money", "train", "bring the runs home", "remove the machines")
-    told = [f"{text}: {command}" for text, command in zip(what, ec2.commands(plan, path), strict=True)]
+    told = [f"{text}: {command}" for text, command in zip(what, ec2.commands(plan, path, options.runs), strict=True)]
     return {path: ec2.cluster(plan, place, experiment), experiment: plan.experiment_text}, told

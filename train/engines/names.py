@@ -27,13 +27,39 @@ def label(option: str, name: str, longest: int = _LONGEST_LABEL) -> str:
     raise ConfigError(f"{option} {name!r} can't be used: {rule}; e.g. {option} {near}")
 
 
-def claim(name: str) -> str:
-    """Return the name if Kubernetes takes it for a volume claim (RFC 1123). Raises `ConfigError`."""
+def claim(name: str, option: str = "--claim") -> str:
+    """Return the name if Kubernetes takes it for a volume claim or the like (RFC 1123). Raises `ConfigError`."""
     if _SUBDOMAIN.fullmatch(name) and len(name) <= _LONGEST_SUBDOMAIN:
         return name
     near = re.sub(r"[^a-z0-9.]+", "-", name.lower())[:_LONGEST_SUBDOMAIN].strip("-.") or "my-claim"
     rule = f"Kubernetes takes up to {_LONGEST_SUBDOMAIN} small letters, digits, dashes and dots"
-    raise ConfigError(f"--claim {name!r} can't be used: {rule}; e.g. --claim {near}")
+    raise ConfigError(f"{option} {name!r} can't be used: {rule}; e.g. {option} {near}")
+
+
+_LABELS = re.compile(r"(?P<key>[A-Za-z0-9][A-Za-z0-9._/-]{0,250})=(?P<value>[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)")
+_TAINT = re.compile(
+    r"(?P<key>[A-Za-z0-9][A-Za-z0-9._/-]{0,250})(=(?P<value>[A-Za-z0-9._-]{1,63}))?"
+    r"(:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute))?"
+)
+
+
+def node_label(text: str) -> tuple[str, str]:
+    """Return key and value of a node's label, KEY=VALUE. Raises `ConfigError`."""
+    match = _LABELS.fullmatch(text)
+    if not match:
+        raise ConfigError(f"--node-selector {text!r} is not of the form KEY=VALUE, e.g. --node-selector pool=gpu")
+    return match["key"], match["value"]
+
+
+def toleration(text: str) -> dict[str, str]:
+    """Return what tolerates a taint, KEY[=VALUE][:EFFECT] as kubectl writes it, in Kubernetes' form. Raises `ConfigError`."""
+    match = _TAINT.fullmatch(text)
+    if not match:
+        raise ConfigError(
+            f"--toleration {text!r} is not of the form KEY[=VALUE][:EFFECT], e.g. --toleration pool=gpu:NoSchedule"
+        )
+    value = {"operator": "Equal", "value": match["value"]} if match["value"] else {"operator": "Exists"}
+    return {"key": match["key"], **value, **({"effect": match["effect"]} if match["effect"] else {})}
 
 
 def slurm_name(option: str, name: str) -> str:

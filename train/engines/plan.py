@@ -55,9 +55,12 @@ class Plan:
         return sum(instances.count for _, instances in self.groups)
 
     def train_command(self, folder: str, runs: str) -> list[str]:
-        """The command that trains on a cluster whose head has the experiment's file in `folder`."""
+        """The command that trains on a cluster whose head has the experiment's file in `folder`.
+
+        It goes on with the job's run if there is one in the job's own part of `runs`, a folder or an address.
+        """
         config = str(PurePosixPath(folder) / EXPERIMENT_FILE)
-        return ["procsnake", "train", "--config", config, "--cluster", "auto", "--runs", runs]
+        return ["python", "-m", "train.engines.begin_or_continue", config, f"{runs.rstrip('/')}/{self.name}"]
 
 
 def default_name(experiment: str) -> str:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from envs.common.errors import UnknownNameError
+
 _NAMES = {
     "iteration": "training_iteration",
     "env_steps": "num_env_steps_sampled_lifetime",
@@ -32,6 +34,14 @@ def parse_metric_line(line: str) -> dict[str, float]:
     if _START not in line:
         return {}
     return {name: float(text) for name, text in re.findall(rf" (\w+)={_NUMBER}", line)}
+
+
+def metric_name(column: str) -> str:
+    """Return the metric's name on SageMaker of a column of progress.csv. Raises `UnknownNameError` if jobs don't tell it."""
+    name = _NAMES.get(column, column)
+    if name not in _NAMES.values():
+        raise UnknownNameError("metric of a job", column, _NAMES)
+    return name
 
 
 def metric_definitions() -> list[dict[str, str]]:

@@ -28,24 +28,34 @@ def check_requests(requests: Sequence[Mapping[str, Any]]) -> None:
         raise RequestError(f"this job can't be asked for: {'; '.join(dict.fromkeys(faults))}")
 
 
+def check_tuning(request: Mapping[str, Any]) -> None:
+    """Raise `RequestError`, which names all that is wrong with a request of `CreateHyperParameterTuningJob`."""
+    definition = request["TrainingJobDefinition"]
+    names = definition["StaticHyperParameters"]
+    faults = [*model_faults(request, "CreateHyperParameterTuningJob")]
+    faults += list(_rule_faults({**definition, "HyperParameters": names, "Tags": request["Tags"]}))
+    if faults:
+        raise RequestError(f"this search can't be asked for: {'; '.join(dict.fromkeys(faults))}")
+
+
 @cache
-def _input_shape() -> Any:
+def _input_shape(operation: str) -> Any:
     try:
         import botocore.session
     except ImportError as error:
         raise MissingDependencyError("boto3", feature="SageMaker", install=pip_install("procsnake[aws]")) from error
     with aws_errors(READING):
         model = botocore.session.get_session().get_service_model("sagemaker")
-    return model.operation_model("CreateTrainingJob").input_shape
+    return model.operation_model(operation).input_shape
 
 
-def model_faults(request: Mapping[str, Any]) -> list[str]:
+def model_faults(request: Mapping[str, Any], operation: str = "CreateTrainingJob") -> list[str]:
     """What contradicts the service's model: types and required members, and, which boto3 itself leaves out, choices, patterns
     and limits of lengths and numbers.
     """
     from botocore.validate import ParamValidator
 
-    shape = _input_shape()
+    shape = _input_shape(operation)
     report = ParamValidator().validate(request, shape).generate_report().splitlines()
     return [*filter(None, report), *_limits(request, shape, "")]
 

@@ -9,16 +9,12 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from envs.common.errors import ProcsnakeError
 from train.config import Experiment
 from train.run import RunResult, train
-from train.runs.folder import CHECKPOINTS, CONFIG
-from train.runs.lock import forget_lock
-from train.runs.manifest import MANIFEST
-from train.runs.resuming import flaw_of
+from train.runs.earlier import found_run
 from train.sagemaker.container import Container
 from train.sagemaker.hyperparameters import Task
 from train.sagemaker.metric_lines import metric_line
@@ -65,21 +61,6 @@ def train_in_container(
     if result.bundle:
         shutil.copytree(result.bundle, container.model, dirs_exist_ok=True)
     return result
-
-
-def found_run(checkpoints: Path) -> Path | None:
-    """Return the newest run that an earlier start of the job left. Checkpoints of which only a part reached S3 are removed."""
-    runs = sorted(config.parent for config in checkpoints.glob(f"*/{CONFIG}"))
-    if not runs:
-        return None
-    for checkpoint in (runs[-1] / CHECKPOINTS).glob("[!.]*"):
-        # The list arrives like any other file: without it nobody knows what else is missing.
-        found = flaw_of(checkpoint) if (checkpoint / MANIFEST).is_file() else f"{MANIFEST} is missing"
-        if found:
-            print(f"{checkpoint.name} is incomplete and left out: {found}", flush=True)
-            shutil.rmtree(checkpoint)
-    forget_lock(runs[-1])
-    return runs[-1]
 
 
 def _print_metrics(row: dict[str, Any]) -> None:

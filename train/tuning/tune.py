@@ -67,8 +67,12 @@ def _tell(line: str) -> None:
     print(line)
 
 
-def tune(experiment: Experiment, *, runs_dir: str | os.PathLike[str] = "runs", say: Say = _tell) -> TuneResult:
+def tune(
+    experiment: Experiment, *, runs_dir: str | os.PathLike[str] = "runs", say: Say = _tell, cluster: str | None = None
+) -> TuneResult:
     """Search as `experiment.tune` says. `say` is called with a line on each trial that ends.
+
+    With `cluster`, the trials run on the Ray cluster at this address, all of whose machines must see the folder `runs_dir`.
 
     Raises `ConfigError` or `UnknownNameError` for an experiment or a search space that can't be, and `RunError` if all trials
     fail.
@@ -92,11 +96,27 @@ def tune(experiment: Experiment, *, runs_dir: str | os.PathLike[str] = "runs", s
     folder = (Path(runs_dir) / f"{experiment.name}-tune-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
     with disk_errors(folder):
         folder.mkdir(parents=True)
-    with running_ray(settings.concurrent * len(room)):
+    with running_ray(settings.concurrent * len(room), cluster):
+        if cluster:
+            _require_room(room)
         trials = _search(base, settings, spaces, folder, room, say)
     if all(trial.error for trial in trials):
         raise RunError(f"every trial failed; the first with: {trials[0].error}. The search lies in {folder}")
     return _write_down(folder, base, trials, settings.metric)
+
+
+def _require_room(room: list[dict[str, float]]) -> None:
+    """Raise `ConfigError` if the cluster has no place for even one trial, which would wait for ever."""
+    import ray
+
+    there = ray.cluster_resources()
+    for resource in ("CPU", "GPU"):
+        needed = sum(bundle.get(resource, 0.0) for bundle in room)
+        if needed > there.get(resource, 0.0):
+            raise ConfigError(
+                f"a trial needs {needed:g} {resource}s, but the cluster has {there.get(resource, 0.0):g}; take fewer env "
+                "runners or learners: --set num_env_runners=…"
+            )
 
 
 def _corners(spaces: Mapping[str, Space]) -> list[tuple[str, dict[str, Any]]]:

@@ -13,6 +13,7 @@ import yaml
 import procsnake
 from envs.common.errors import ConfigError
 from tests.train.engines.plans import plan
+from train.engines.begin_or_continue import words as words_of_training
 from train.engines.ec2 import Place, cluster, commands
 from train.engines.plan import Plan
 
@@ -68,9 +69,21 @@ def test_the_commands_are_those_of_ray_and_of_procsnake(monkeypatch):
         cli.commands[words[1]].make_context(words[1], list(words[2:]))
     waiting, _, training = train[-1].partition(" && ")
     assert waiting == "python -m train.engines.wait 3"
-    options = procsnake.build_parser().parse_args(shlex.split(training)[1:])
-    assert options.config in made(made_plan)["file_mounts"]
-    assert home[3].startswith(options.runs)
+    config, runs = shlex.split(training)[3:]
+    assert procsnake.build_parser().parse_args(words_of_training(config, runs)).runs == runs
+    assert config in made(made_plan)["file_mounts"]
+    assert runs.startswith(home[3])
+    # Docker makes the folder of a mounted file as root, and the image's user isn't root.
+    assert Path(config).parent != Path(runs).parent
+
+
+def test_a_run_that_is_kept_in_s3_outlives_the_head():
+    made_plan = plan("3*ml.c5.4xlarge")
+    _, train, home, _ = (shlex.split(one) for one in commands(made_plan, Path("a.yaml"), "s3://bucket/runs"))
+    assert train[-1].endswith("/experiment.yaml s3://bucket/runs/mine")
+    assert home[:5] == ["aws", "s3", "cp", "--recursive", "s3://bucket/runs/mine/"]
+    with pytest.raises(ConfigError, match="no address of runs"):
+        Place(image="r/p:1", region="us-west-2", runs="runs")
 
 
 def test_what_ec2_cannot_have_is_refused():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
 import shlex
 from pathlib import Path
@@ -21,7 +22,10 @@ from train.cluster.live import fit
 from train.cluster.scale import Local
 from train.cluster.sizes import sized
 from train.config import Experiment
+from train.engines import names
+from train.engines.begin_or_continue import words
 from train.engines.kuberay import Place, manifest
+from train.runs.folder import RunFolder
 
 SCHEMA = yaml.safe_load(Path(__file__).with_name("rayjob.schema.yaml").read_text())
 KUBERNETES = "1.33"
@@ -47,6 +51,80 @@ def check(job: dict[str, Any]) -> None:
     for pod, _, _ in pods(job):
         whole = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "any"}, "spec": pod}
         kubernetes_validate.validate(whole, KUBERNETES, strict=True)
+
+
+CRD = Path("/work/shared/schemas/kuberay-rayjobs-crd.yaml.gz")
+
+
+def closed(schema: Any) -> Any:
+    """KubeRay's schema with fields that it doesn't know refused, which the API server would drop without a word."""
+    if isinstance(schema, list):
+        return [closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: closed(value) for key, value in schema.items()}
+    if isinstance(schema.get("properties"), dict) and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        kept.setdefault("additionalProperties", False)
+    if schema.get("x-kubernetes-int-or-string"):
+        kept.pop("anyOf", None)
+        kept["type"] = ["integer", "string"]
+    return kept
+
+
+@pytest.fixture(scope="module")
+def kuberay_itself():
+    """The validator of the RayJob that KubeRay publishes."""
+    if not CRD.is_file():
+        pytest.skip("KubeRay's CRD is not in schemas/")
+    with gzip.open(CRD, "rt") as file:
+        version = yaml.safe_load(file)["spec"]["versions"][0]
+    schema = closed(version["schema"]["openAPIV3Schema"])
+    schema["properties"]["metadata"] = {"type": "object"}
+    return jsonschema.Draft202012Validator(schema)
+
+
+STORED = Place(
+    image="registry.example.org/procsnake:1",
+    runs="s3://bucket/runs",
+    service_account="trainer",
+    node_selector={"pool": "gpu"},
+    tolerations=[names.toleration("dedicated=learning:NoSchedule")],
+)
+
+
+@pytest.mark.parametrize("place", [PLACE, STORED], ids=["claim", "s3"])
+@pytest.mark.parametrize("instances", ["2*16cpu", "8cpu-1gpu-32gib+2*36cpu-60gib", "2*ml.g5.12xlarge"])
+def test_it_is_valid_for_kuberay_itself(kuberay_itself, instances, place):
+    _, job = made(instances, place=place)
+    kuberay_itself.validate(job)
+    check(job)
+    job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["tolerationz"] = []
+    with pytest.raises(jsonschema.ValidationError):
+        kuberay_itself.validate(job)
+
+
+def test_pods_with_gpus_go_to_nodes_that_are_kept_for_them():
+    head, worker = (pod for pod, _, _ in pods(made("8cpu-1gpu-32gib+2*36cpu-60gib", place=STORED)[1]))
+    assert head["nodeSelector"] == {"pool": "gpu"}
+    assert [one["key"] for one in head["tolerations"]] == ["nvidia.com/gpu", "dedicated"]
+    assert not {"nodeSelector", "tolerations"} & set(worker)
+    assert pods(made("2*16cpu", place=STORED)[1])[0][0]["nodeSelector"] == {"pool": "gpu"}
+
+
+def test_a_second_try_goes_on_with_the_run_of_the_first(tmp_path, monkeypatch):
+    """The entry point is called twice, as by a second cluster; the first one has left a run and a lock."""
+    _, job = made("2*16cpu")
+    assert job["spec"]["backoffLimit"] > 0
+    module, config, runs = shlex.split(job["spec"]["entrypoint"])[2:]
+    assert module == "train.engines.begin_or_continue"
+    here = str(tmp_path / runs.lstrip("/"))
+    assert words(config, here) == ["train", "--cluster", "auto", "--config", config, "--runs", here]
+    run = RunFolder.create(Path(here), plan("2*16cpu").experiment, {})
+    run.save_checkpoint(lambda path: (path / "weights").write_text("w"), {"iteration": 1}, keep=2)
+    (run.path / ".lock").write_text('{"host": "the-lost-head", "pid": 1}')
+    assert words(config, here) == ["train", "--cluster", "auto", "--resume", str(run.path), "--trust"]
+    assert not (run.path / ".lock").exists()
+    procsnake.build_parser().parse_args(words(config, here))
 
 
 @pytest.mark.parametrize("instances", SCALES)
@@ -113,16 +191,16 @@ def test_a_type_of_instance_is_asked_for_by_kubernetes_label_and_leaves_a_proces
 
 def test_the_command_is_one_that_procsnake_takes_and_reads_what_is_mounted():
     configuration, job = made("2*16cpu", "seed=7")
-    words = shlex.split(job["spec"]["entrypoint"])
+    entry = shlex.split(job["spec"]["entrypoint"])
     # The submitter's shell and the head's both read it.
-    assert shlex.join(words) == " ".join(words) == job["spec"]["entrypoint"]
-    options = procsnake.build_parser().parse_args(words[1:])
+    assert shlex.join(entry) == " ".join(entry) == job["spec"]["entrypoint"]
+    options = procsnake.build_parser().parse_args(words(*entry[3:]))
     head = pods(job)[0][0]
     mounts = {mount["name"]: mount["mountPath"] for mount in head["containers"][0]["volumeMounts"]}
     volumes = {volume["name"]: volume for volume in head["volumes"]}
     assert options.config == f"{mounts['experiment']}/{next(iter(configuration['data']))}"
     assert volumes["experiment"]["configMap"]["name"] == configuration["metadata"]["name"]
-    assert (options.runs, options.cluster) == (mounts["runs"], "auto")
+    assert (options.runs, options.cluster) == (f"{mounts['runs']}/mine", "auto")
     assert volumes["runs"]["persistentVolumeClaim"]["claimName"] == "runs"
     assert (
         Experiment.from_dict(yaml.safe_load(configuration["data"]["experiment.yaml"])) == plan("2*16cpu", "seed=7").experiment

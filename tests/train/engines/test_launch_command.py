@@ -58,7 +58,10 @@ def test_all_engines_get_the_same_experiment(capsys):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((*LAUNCH, "kuberay", "--instances", "16cpu", "--image", "r/p:1"), "--on kuberay needs --claim; e.g. --claim runs"),
+        (
+            (*LAUNCH, "kuberay", "--instances", "16cpu", "--image", "r/p:1"),
+            "--on kuberay needs --claim, e.g. --claim runs",
+        ),
         ((*LAUNCH, "kuberay", "--instances", "16cpu", "--claim", "runs"), "--on kuberay needs --image; e.g. --image "),
         (
             (*LAUNCH, "ec2", "--instances", "ml.c5.xlarge", "--image", "r/p:1"),

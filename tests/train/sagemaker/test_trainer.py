@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from tests.train.experiments import toy
+from train.runs.earlier import found_run
 from train.runs.folder import RunFolder
 from train.runs.manifest import flaw
 from train.sagemaker import trainer
 from train.sagemaker.container import Container
-from train.sagemaker.trainer import found_run
 
 
 def save(run, iteration):
