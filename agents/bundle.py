@@ -35,6 +35,8 @@ __all__ = ["Bundle", "BundleError", "Card", "export", "load"]
 
 CARD, ONNX, WEIGHTS, README = "card.json", "policy.onnx", "weights.safetensors", "README.md"
 OPSET = 17
+_MAX_HEADER_BYTES = 1 << 20
+"""Room for the names and shapes of 10 000 tensors. safetensors takes 13 s for a million."""
 MAX_FILE_BYTES = {CARD: 1 << 20, README: 1 << 20, ONNX: 256 << 20, WEIGHTS: 256 << 20}
 _MAX_ENTRIES = 1000
 STATE, NEXT_STATE = "state", "next_state"
@@ -128,6 +130,12 @@ def _verify(source: Path, card: Card, contents: dict[str, bytes]) -> None:
                 f"{source}: {name} ({len(contents[name])} bytes, SHA-256 {digest[:12]}…) is not the file that {CARD} describes:"
                 " cut off or changed. Export or copy the bundle anew"
             )
+    header_bytes = int.from_bytes(contents[WEIGHTS][:8], "little")
+    if header_bytes > _MAX_HEADER_BYTES:
+        raise BundleError(
+            f"{source}: {WEIGHTS} has a header of {header_bytes} bytes, and {_MAX_HEADER_BYTES} are the most. Export the bundle"
+            " anew"
+        )
     try:
         if has_external_data(contents[ONNX]):
             raise ValueError("it refers to data in other files, which nothing vouches for")

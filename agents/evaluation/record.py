@@ -17,6 +17,8 @@ from envs.common.whole_files import write_whole
 
 RECORD = "evaluation.json"
 MAX_BYTES = 1 << 20
+_MAX_COUNT = 1 << 53
+"""Up to here whole numbers are exact as floats. Nobody plays so many games."""
 
 
 def board_of(width: int, height: int, settings: Settings) -> dict[str, Any]:
@@ -87,15 +89,56 @@ def _world_score(
     *, player: str, world: str, episodes: float, mean_length: float, mean_return: float, interval: Any
 ) -> WorldScore:
     """The score with values of the right types. Raises `ValueError` or `TypeError` if one can't be."""
-    low, high = map(float, interval)
+    low, high = map(_number, interval)
     return WorldScore(
         player=str(player),
         world=str(world),
-        episodes=int(episodes),
-        mean_return=float(mean_return),
+        episodes=_count(episodes, 1),
+        mean_return=_number(mean_return),
         interval=(low, high),
-        mean_length=float(mean_length),
+        mean_length=_number(mean_length),
     )
+
+
+def _matchup_score(
+    *,
+    agent: str,
+    opponents: list[str],
+    games: int,
+    wins: int,
+    draws: int,
+    capped: int,
+    mean_turns: float,
+    mean_length: float,
+    causes: dict[str, int],
+    points: float | None = None,
+) -> MatchupScore:
+    """The score with values of the right types. Raises `ValueError` or `TypeError` if one can't be."""
+    played = _count(games, 1)
+    return MatchupScore(
+        agent=str(agent),
+        opponents=[str(opponent) for opponent in opponents],
+        games=played,
+        wins=_count(wins, 0, played),
+        draws=_count(draws, 0, played),
+        capped=_count(capped, 0, played),
+        mean_turns=_number(mean_turns),
+        mean_length=_number(mean_length),
+        causes={str(cause): _count(deaths, 0) for cause, deaths in causes.items()},
+        points=None if points is None else _number(points),
+    )
+
+
+def _count(value: float, least: int, most: int = _MAX_COUNT) -> int:
+    if not least <= value <= most:
+        raise ValueError(f"a count is {value!r:.20}; it must be from {least} to {most}")
+    return int(value)
+
+
+def _number(value: float) -> float:
+    if not -_MAX_COUNT <= value <= _MAX_COUNT:
+        raise ValueError(f"a figure is {value!r:.20}, which no evaluation has")
+    return float(value)
 
 
 def policy_of(run: Path) -> str | None:
@@ -110,9 +153,9 @@ def read_record(run: Path) -> EvaluationRecord | None:
     """Return the run's record if it is of the policy that the run exported last; None if there is none or it can't be read."""
     try:
         data = parse_json(read_text(run / RECORD, MAX_BYTES))
-        scores = [MatchupScore(**score) for score in data["scores"]]
+        scores = [_matchup_score(**score) for score in data["scores"]]
         key, board = data["key"], {**STANDARD_BOARD, **data.get("board", {})}
-        record = EvaluationRecord(policy=str(key["policy"]), games=int(key["games"]), scores=scores, board=board)
+        record = EvaluationRecord(policy=str(key["policy"]), games=_count(key["games"], 1), scores=scores, board=board)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return record if record.policy == policy_of(run) else None

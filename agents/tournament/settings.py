@@ -5,6 +5,7 @@ It is JSON-able, so that a store can tell if it is the same one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
@@ -22,6 +23,8 @@ from envs.common.errors import ConfigError, UnknownNameError
 Form = Literal["round-robin", "swiss", "ladder", "bracket"]
 FORMS: tuple[str, ...] = get_args(Form)
 MAX_SEATS = 8
+MAX_PLAYERS, MAX_ROUNDS, MAX_GAMES_OF_ROUND = 1000, 1_000_000, 1_000_000
+"""Nobody plays more, but a stranger's store may ask for it, and a round's games are drawn up at once."""
 M = TypeVar("M", bound="Match")
 
 
@@ -183,11 +186,23 @@ class Tournament(Match):
         for name in ("rounds", "games"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if len(self.players) > MAX_PLAYERS or self.rounds > MAX_ROUNDS or self._games_of_round > MAX_GAMES_OF_ROUND:
+            raise ConfigError(
+                f"{len(self.players)} players for {self.rounds} rounds of {self._games_of_round} games are too many; up to"
+                f" {MAX_PLAYERS} players, {MAX_ROUNDS} rounds and {MAX_GAMES_OF_ROUND} games per round are played"
+            )
         if self.form == "bracket" and self.seats != 2:
             raise ConfigError(f"seats is {self.seats}; a bracket's matches are duels, so it must be 2")
         if self.form == "bracket" and self.games % 2 == 0:
             raise ConfigError(f"games is {self.games}; a bracket's match is the best of an odd number, as 1, 3 or 5")
         super().__post_init__()
+
+    @property
+    def _games_of_round(self) -> int:
+        """The most games that a round can have."""
+        is_everybody = self.form == "round-robin"
+        groups = math.comb(len(self.players), self.seats) if is_everybody else len(self.players)
+        return groups * self.games
 
     def game_seed(self, round_: int, number: int) -> int:
         """Return the seed of a game, as a function of the tournament's seed and the game's round and number."""

@@ -44,7 +44,8 @@ _TABLE = "tournament"
 _FIRST_VERSION = 3
 """The statements that the first stores have had, which had no version yet."""
 _VERSION, _SIGNATURE, _KIND, _CONTENTS = 1, "signature", "kind", "contents"
-_MAX_CONFIG, _MAX_MOVES = 1 << 20, 1 << 24
+_MAX_CONFIG, _MAX_GAMES, _MAX_MOVES, _MAX_ALL_MOVES = 1 << 20, 1_000_000, 1 << 24, 1 << 30
+_MAX_TIME_MS = 1e9
 _GAME_COLUMNS = "round, number, seed, turns, moves"
 _SEAT_COLUMNS = "player, place, cause, died, length, latency_ms, slowest_ms, failures, failure, cpu_ms, excused"
 
@@ -250,6 +251,11 @@ class Store(Generic[M]):
 
     def _read_games(self) -> Iterator[Game]:
         seats: dict[tuple[int, int], list[Seat]] = {}
+        for table, most in (("game", _MAX_GAMES), ("seat", _MAX_GAMES * MAX_SEATS)):
+            (count,) = self._database.execute(f"SELECT count(*) FROM {table}").fetchone()
+            if count > most:
+                raise ValueError(f"it holds {count} rows of {table!r}, and {most} are the most")
+        room = _MAX_ALL_MOVES
         for round_, number, *values in self._database.execute(
             f"SELECT round, number, {_SEAT_COLUMNS} FROM seat ORDER BY round, number, slot"
         ):
@@ -258,7 +264,8 @@ class Store(Generic[M]):
             f"SELECT {_GAME_COLUMNS} FROM game ORDER BY round, number"
         ):
             taken = seats[round_, number]
-            moves = np.frombuffer(inflate(packed, _MAX_MOVES), np.int8).reshape(-1, len(taken))
+            moves = np.frombuffer(inflate(packed, min(_MAX_MOVES, room)), np.int8).reshape(-1, len(taken))
+            room -= moves.nbytes
             yield Game(round_, number, seed, turns, tuple(taken), moves)
 
     @contextmanager
@@ -317,9 +324,10 @@ def _checked(game: Game, num_players: int) -> Game:
         numbers += [seat.player, seat.place, seat.died, seat.length, seat.failures, seat.excused]
         if not (isinstance(seat.cause, str) and isinstance(seat.failure, str)):
             raise ValueError("the seats' texts are none")
-        if not all(isinstance(time, int | float) for time in (seat.latency_ms, seat.slowest_ms, seat.cpu_ms)):
-            raise ValueError("the seats' times are no numbers")
-    if not all(type(number) is int and number >= 0 for number in numbers):
+        times = (seat.latency_ms, seat.slowest_ms, seat.cpu_ms)
+        if not all(isinstance(time, int | float) and 0 <= time <= _MAX_TIME_MS for time in times):
+            raise ValueError("the seats' times are none that a move takes")
+    if not all(type(number) is int and 0 <= number < 1 << 63 for number in numbers):
         raise ValueError(f"game {game.round}/{game.number} has numbers that no game has")
     if not 2 <= len(seats) <= MAX_SEATS or not all(seat.player < num_players for seat in seats):
         raise ValueError(f"game {game.round}/{game.number} has {len(seats)} seats, or players that don't take part")

@@ -161,6 +161,17 @@ def test_a_zip_with_a_long_table_of_contents_is_refused(tmp_path):
         bundle.load(path)
 
 
+def test_weights_with_a_header_of_a_million_names_are_refused_before_it_is_read(copied):
+    header = json.dumps({f"k{k}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for k in range(20_000)}).encode()
+    content = len(header).to_bytes(8, "little") + header
+    assert len(load_weights(content)) == 20_000
+    (copied / "weights.safetensors").write_bytes(content)
+    card = json.loads((copied / "card.json").read_text())
+    edit_card(copied, files=card["files"] | {"weights.safetensors": hashlib.sha256(content).hexdigest()})
+    with pytest.raises(BundleError, match=r"has a header of \d+ bytes"):
+        bundle.load(copied)
+
+
 def test_a_network_whose_data_lie_in_another_file_is_refused(copied, tmp_path, monkeypatch):
     """onnxruntime alone would take them from the working directory."""
     model = onnx.load(copied / "policy.onnx")

@@ -9,24 +9,34 @@ from typing import Any
 import numpy as np
 
 from envs.common.bounded import MAX_YAML_BYTES, parse_yaml, read_text
-from train.runs.folder import CONFIG, RunError, RunFolder, not_a_run
+from train.runs.folder import CONFIG, CURVE, RunError, RunFolder, not_a_run
 
 Columns = dict[str, np.ndarray]
 """`progress.csv` by column, each float64 (iterations,), NaN where a value is missing."""
+_ALWAYS = ("iteration", "env_steps", "agent_steps", "minutes")
+_MOST = 1e30
+"""Beyond it, sums and products of what a stranger's curve holds would overflow."""
 
 
 def read_columns(folder: Path) -> Columns:
-    """Read `progress.csv` of a run. Values that are missing or cut off are NaN."""
+    """Read `progress.csv` of a run. Values that are missing, cut off or beyond 10³⁰ are NaN.
+
+    Raises `RunError` if a column is missing that every curve has.
+    """
     rows = RunFolder(folder).curve()
     names = [name for name in (rows[0] if rows else {}) if name]
+    lacking = [name for name in _ALWAYS if name not in names]
+    if rows and lacking:
+        raise RunError(f"{folder / CURVE} has no column {lacking[0]!r}. Put back the run's own file, or remove it")
     return {name: np.array([_number(row.get(name)) for row in rows]) for name in names}
 
 
 def _number(text: str | None) -> float:
     try:
-        return float(text or "nan")
+        number = float(text or "nan")
     except ValueError:
         return math.nan
+    return number if abs(number) <= _MOST else math.nan
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def _what_was_trained(config: Mapping[str, Any], history: Columns) -> str:
     if "num_snakes" in options:
         parts.append(f"{options['num_snakes']} snakes")
     parts += [said.format(options[key]) for key, said in _OPTIONS if isinstance(options.get(key), str)]
-    if config.get("algorithm") not in _WITHOUT_NETWORK:
+    if str(config.get("algorithm")) not in _WITHOUT_NETWORK:
         parts.append(f"network {network.get('name', 'mlp')}")
     spent = f": {history['agent_steps'][-1]:,.0f} decisions in {history['minutes'][-1]:.1f} minutes" if history else ""
     return ", ".join(parts) + spent

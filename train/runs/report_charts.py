@@ -32,11 +32,14 @@ def first(config: Mapping[str, Any], history: Columns) -> list[Chart]:
     return [_chart(history, "return of an episode", "return", returns), lasts]
 
 
+_MOST_GAMES = 1 << 53
+
+
 def evaluation_games(config: Mapping[str, Any]) -> int | None:
     """Return the games against each group of opponents in evaluations during training; None if the configuration has none."""
     settings = config.get("evaluation")
     games = settings.get("games") if isinstance(settings, dict) else None
-    return games if isinstance(games, int) and games > 0 else None
+    return games if isinstance(games, int) and 0 < games <= _MOST_GAMES else None
 
 
 def last_evaluation(history: Columns) -> list[tuple[str, float, float]]:

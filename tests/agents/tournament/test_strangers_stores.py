@@ -12,6 +12,7 @@ import pytest
 
 from agents.sprt.settings import Sprt
 from agents.sprt.statistics import Hypotheses
+from agents.tournament import store as store_module
 from agents.tournament.play import play_tournament
 from agents.tournament.settings import Player, Tournament
 from agents.tournament.store import Store, StoreError
@@ -47,6 +48,9 @@ DAMAGE = [
     "UPDATE tournament SET config = json_set(config, '$.cpu_ms', 'x')",
     "UPDATE tournament SET config = json_set(config, '$.nodes', 2.5)",
     "UPDATE tournament SET config = json_set(config, '$.tell_deadline', 1)",
+    "UPDATE seat SET latency_ms = 9e999",
+    "UPDATE seat SET slowest_ms = 1e308",
+    "UPDATE seat SET cpu_ms = -1",
     "DELETE FROM seat",
     "DELETE FROM seat WHERE slot = 1",
     "UPDATE seat SET player = 7",
@@ -70,6 +74,24 @@ def test_a_damaged_file_is_one_line(played, capsys, damage):
     for more in ((), ("--replay", "0/0")):
         assert main(["tournament", "--store", str(played), *more]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+TOO_MUCH = ("$.rounds', 1000000000", "$.games', 1000000000", "$.players', json(players)")
+
+
+@pytest.mark.parametrize("much", TOO_MUCH)
+def test_a_match_that_nobody_could_play_is_one_line(played, capsys, much):
+    players = json.dumps([{"name": str(n), "spec": "random"} for n in range(2000)])
+    change(played, "UPDATE tournament SET config = json_set(config, '" + much.replace("players)", f"'{players}')") + ")")
+    assert main(["tournament", "--store", str(played)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "are too many" in line
+
+
+def test_moves_that_are_few_in_the_file_and_many_in_memory_are_counted_together(played, monkeypatch):
+    monkeypatch.setattr(store_module, "_MAX_ALL_MOVES", 15)
+    with Store(played, Tournament) as store, pytest.raises(StoreError, match="inflates to more than"):
+        store.games()
 
 
 TABLES = (

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 import re
 import shutil
 from dataclasses import replace
@@ -14,7 +15,7 @@ import yaml
 
 from agents import champions
 from agents.evaluation import MatchupScore, wilson_interval
-from agents.evaluation.record import STANDARD_BOARD, EvaluationRecord, policy_of
+from agents.evaluation.record import STANDARD_BOARD, EvaluationRecord, policy_of, read_record, read_world_record
 from tests.agents.pages.reading import Page
 from tests.train.experiments import toy
 from train.runs.folder import RunError, RunFolder
@@ -122,9 +123,66 @@ def test_hostile_names_are_only_text(tmp_path):
     assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
 
 
-@pytest.mark.parametrize("odd", [{"env": "?"}, {"env": {"options": 3}}, {"network": None}, {"evaluation": {"games": "x"}}])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"env": "?"},
+        {"env": {"options": 3}},
+        {"network": None},
+        {"evaluation": {"games": "x"}},
+        {"evaluation": {"games": 10**400}},
+        {"algorithm": []},
+    ],
+)
 def test_a_configuration_that_was_edited_by_hand_has_a_report(tmp_path, odd):
     assert "Configuration" in page_of(a_run(tmp_path, **odd)).text
+
+
+SCORE = {
+    "agent": "x", "opponents": ["flood"], "games": 10, "wins": 3, "draws": 1, "capped": 1, "mean_turns": 10.0,
+    "mean_length": 4.0, "causes": {"survived": 3, "wall-collision": 7}, "points": 4.0,
+}  # fmt: skip
+EPISODES = {"player": "x", "world": "coinrun", "episodes": 10, "mean_return": 1.0, "interval": [0.5, 1.5], "mean_length": 5.0}
+ODD = [None, 10**400, math.inf, math.nan, "x", [], {}]
+
+
+@pytest.mark.parametrize("kind", ["scores", "episodes"])
+def test_a_record_of_an_evaluation_that_was_made_to_harm_is_left_out(tmp_path, kind):
+    run = a_run(tmp_path, rows=0)
+    (run / "bundle").mkdir()
+    (run / "bundle" / "card.json").write_text(json.dumps({"files": {"policy.onnx": "abc"}}))
+    score, read = (SCORE, read_record) if kind == "scores" else (EPISODES, read_world_record)
+
+    def write(**changes):
+        record = {"key": {"policy": "abc", "games": 10}, kind: [score | changes]}
+        (run / "evaluation.json").write_text(json.dumps(record))
+
+    write()
+    assert read(run) is not None
+    for field in (name for name, value in score.items() if isinstance(value, int | float)):
+        for odd in ODD:
+            write(**{field: odd})
+            assert read(run) is None or (field, odd) == ("points", None)
+            write_report(run)
+    write(games=0) if kind == "scores" else write(episodes=0)
+    assert read(run) is None
+
+
+@pytest.mark.parametrize("odd", ["inf", "1e308", "-1e308", "nan", "x"])
+def test_a_curve_of_numbers_that_overflow_has_a_report(tmp_path, odd):
+    run = a_run(tmp_path, rows=10, evaluation={"games": 50, "every_iterations": 10})
+    head, *rows = (run / "progress.csv").read_text().splitlines()
+    rows[-1] = ",".join([odd] * len(head.split(",")))
+    (run / "progress.csv").write_text("\n".join([head, *rows]) + "\n")
+    write_report(run)
+
+
+def test_a_curve_without_a_column_that_every_run_has_is_one_line(tmp_path):
+    run = a_run(tmp_path, rows=2)
+    curve = (run / "progress.csv").read_text()
+    (run / "progress.csv").write_text(curve.replace("agent_steps,", "other,", 1))
+    with pytest.raises(RunError, match="has no column 'agent_steps'"):
+        write_report(run)
 
 
 def test_a_run_without_iterations_and_one_that_is_cut_off_in_mid_row_have_a_report(tmp_path):
