@@ -344,7 +344,7 @@ def _trained_run(options: argparse.Namespace) -> Path | None:
     _require_a_snake(experiment, options.experiment)
     runs = find_runs(options.runs, experiment)
     # What is missing is told by what comes next.
-    installed = all(map(importlib.util.find_spec, ("torch", "onnxruntime")))
+    installed = importlib.util.find_spec("torch") is not None
     if not runs and installed and experiment.env.name == "battlesnake" and not is_compiled("_advance_boards"):
         _headline("0  a first game, while the engine is compiled (about a minute, once)")
         _show_first_game_while_compiling(options.delay)

@@ -14,7 +14,6 @@ SERVE = [
     "sqlalchemy>=2.0,<3",
     "orjson>=3.10,<4",
     "prometheus-client>=0.21",
-    "onnxruntime>=1.20",
 ]
 TRAIN = [
     "ray[rllib]==2.60.*",
@@ -24,6 +23,7 @@ TRAIN = [
     "tensorboardX>=2.6",
     "pyarrow>=17,<26",
     "matplotlib>=3.9",
+    "scipy>=1.11",
 ]
 # Ray's job server and dashboard, which KubeRay, `ray job submit` and `ray up` need on the machines.
 CLUSTER = ["ray[default]==2.60.*"]
@@ -33,7 +33,6 @@ TEST = [
     "pytest>=8",
     "pytest-xdist>=3.6",
     "hypothesis>=6",
-    "scipy>=1.11",
     "ruff>=0.8",
     "tensorboard>=2.18",
     "mypy>=2.4,<3",
@@ -121,6 +120,9 @@ setup(
         "rich>=13",
         "pillow>=10",
         "openskill>=6.2,<7",
+        # These two play every trained policy, the champions among them.
+        "onnxruntime>=1.20",
+        "protobuf>=4.25.8",
     ],
     extras_require={
         "serve": SERVE,

@@ -264,12 +264,8 @@ def _check_finite(bundle: Bundle, logits: np.ndarray, values: np.ndarray) -> Non
 
 def _session(bundle: Bundle, threads: int) -> Any:
     """onnxruntime's session. Raises `BundleError` if the network can't be run."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise MissingDependencyError(
-            "onnxruntime", feature="playing a policy bundle", install=pip_install("onnxruntime")
-        ) from error
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     # Threads that spin while they wait take the core from whoever else plays on this machine.

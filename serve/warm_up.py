@@ -30,7 +30,7 @@ PLAYERS = {
 They are the times of one run, divided by the number of programs that shared the core: rough, but the estimate mends itself.
 """
 POLICY = "champion-standard"
-"""The player that stands for all policies. It takes part where `onnxruntime` is installed."""
+"""The player that stands for all policies."""
 POLICY_COST, TRAINING_COST = 16.0, 44.0
 TRAINING = "training"
 """The name that stands for the world in which trainers train."""
@@ -68,7 +68,7 @@ class Compiled:
 
 def parts_of(players: Sequence[str]) -> list[Part]:
     """Return the parts of these players, one of which may be `TRAINING`; without any, those of all that are built in."""
-    named = list(players) or [*PLAYERS, *([POLICY] if find_spec("onnxruntime") else []), TRAINING]
+    named = list(players) or [*PLAYERS, POLICY, TRAINING]
     training = Part(name=TRAINING, cost=TRAINING_COST, run=step_worlds)
     return [
         training if name == TRAINING else Part(name=name, cost=PLAYERS.get(name, POLICY_COST), run=partial(play, name))

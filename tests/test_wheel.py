@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import pytest
 
 import procsnake
 from tests.envs.common.test_command_line import commands
-from tests.wheel import ROOT, unpacked_wheel
+from tests.wheel import ROOT, run_each, unpacked_wheel
 
 USES = (
     ["champions"],
@@ -30,20 +29,6 @@ USES = (
     ["sprt", "greedy", "random", "--games", "4", "--max-turns", "5"],
 )
 """Commands that need neither a run, nor a person, nor anything outside this machine, and are done soon."""
-EACH = """
-import contextlib, io, json, sys
-import procsnake, envs, agents, train, serve
-codes = []
-for words in json.loads(sys.argv[1]):
-    said = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            code = procsnake.main(words)
-    except SystemExit as ended:
-        code = ended.code
-    codes.append([" ".join(words), code, said.getvalue()[-2000:]])
-print(json.dumps([[module.__file__ for module in (procsnake, envs, agents, train, serve)], codes]))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -66,17 +51,7 @@ def test_it_has_every_file_of_the_packages(installed):
 def test_every_command_runs_from_it(installed, tmp_path):
     words = [*([*name, "--help"] for name in commands()), *USES]
     environment = {**os.environ, "PYTHONPATH": str(installed)}
-    done = subprocess.run(
-        [sys.executable, "-c", EACH, json.dumps(words)],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    places, codes = json.loads(done.stdout)
+    places, codes = run_each(sys.executable, words, cwd=tmp_path, environment=environment)
     assert all(Path(place).is_relative_to(installed) for place in places)
     assert not Path(procsnake.__file__).is_relative_to(installed)
     assert [one for one in codes if one[1] != 0] == []

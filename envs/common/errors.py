@@ -14,6 +14,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable
 from importlib import metadata
+from importlib.machinery import PathFinder
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -101,8 +102,14 @@ def check_switch(name: str, value: Any) -> None:
 def pip_install(*requirements: str) -> str:
     """Return the shell command that installs these requirements into this Python."""
     pip = shutil.which("pip")
-    own = pip and Path(pip).parent == Path(sysconfig.get_path("scripts"))
-    return shlex.join([*(["pip"] if own else [sys.executable, "-m", "pip"]), "install", *requirements])
+    if pip and Path(pip).parent == Path(sysconfig.get_path("scripts")):
+        words = ["pip", "install"]
+    elif PathFinder.find_spec("pip"):
+        words = [sys.executable, "-m", "pip", "install"]
+    else:
+        # uv makes environments without pip.
+        words = ["uv", "pip", "install", "--python", sys.executable]
+    return shlex.join([*words, *requirements])
 
 
 def install_beside(extra: str) -> str:

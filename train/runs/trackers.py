@@ -109,7 +109,8 @@ def require_trackers(names: Iterable[str]) -> None:
         try:
             import_module(name)
         except ImportError as error:
-            raise MissingDependencyError(name, feature=f"--{name}", install=pip_install(name)) from error
+            install = pip_install(f"procsnake[{name}]")
+            raise MissingDependencyError(name, feature=f"--{name}", install=install) from error
 
 
 class Tracking:
