@@ -124,7 +124,7 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """Run `procsnake evaluate`. Returns the exit code."""
-    from agents.evaluation import STANDARD_OPPONENTS, evaluate, table
+    from agents.evaluation import STANDARD_OPPONENTS, evaluate, opponents_text, table
     from agents.evaluation.episodes import bundle_of_a_world
 
     if options.num_snakes and not options.against:
@@ -163,7 +163,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
             height=options.height,
             settings=game_settings(options),
             seed=options.seed,
-            on_score=lambda score: print(f"… {len(score.opponents)} × {score.opponents[0]}", file=sys.stderr),
+            on_score=lambda score: print(f"… {opponents_text(score.opponents)}", file=sys.stderr),
             on_turn=None if options.json else tell,
         )
     print_json([score.to_dict() for score in scores]) if options.json else print(table(scores))

@@ -59,11 +59,11 @@ In self-play the mean return is nearly constant, so score snakes by the win rate
 
 examples:
   procsnake tune battlesnake-ppo --search ppo.ent_coef=0.001..0.03:log --metric win_rate \\
-      --set evaluation.every_minutes=0.5 --minutes 2
+      --minutes 2
   procsnake tune battlesnake-ppo --search ppo.num_epochs=1,2,4 --search ppo.ent_coef=0.001..0.03:log --trials 12 \\
-      --scheduler asha --metric win_rate --set evaluation.every_minutes=0.5 --minutes 2
+      --scheduler asha --metric win_rate --minutes 2
   procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --searcher optuna --trials 20 \\
-      --metric win_rate --set evaluation.every_minutes=0.5 --minutes 2
+      --metric win_rate --minutes 2
   procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --cluster auto --runs /shared/runs
   procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --on sagemaker --instances ml.c5.4xlarge \\
       --stack procsnake

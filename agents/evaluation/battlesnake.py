@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
@@ -278,10 +279,10 @@ def table(scores: Sequence[MatchupScore]) -> str:
 
 
 def opponents_text(opponents: Sequence[str]) -> str:
-    """Return a group of opponents as text for people: "3 x flood", "nobody (solo)"."""
+    """Return a group of opponents as text for people: "3 × flood", "flood (duel)", "nobody (solo)"."""
     if not opponents:
         return "nobody (solo)"
-    counted = dict.fromkeys(opponents, 0)
-    for name in opponents:
-        counted[name] += 1
-    return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in counted.items())
+    if len(opponents) == 1:
+        return f"{opponents[0]} (duel)"
+    counted = Counter(opponents)
+    return ", ".join(name if count == 1 else f"{count} × {name}" for name, count in counted.items())

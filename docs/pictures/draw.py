@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 UNITS = {
     "reward per snake": "reward",
     "turns that a snake lives": "turns",
-    "duels won against random-legal": "share of duels",
+    "duels won against random": "share of duels",
     "turns that a snake lives in self-play": "turns",
 }
 

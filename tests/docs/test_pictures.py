@@ -30,7 +30,7 @@ def test_compare_shows_the_rewards_of_seed_0_in_the_table_of_compare():
 def test_trainers_shows_the_means_over_seeds_in_the_table_of_benchmarks():
     found = charts("trainers")
     won = {"APEX": (0.93, 0.93, 0.975), "DQN": (0.958, 0.922, 0.942), "PPO": (0.985, 0.99, 0.995)}
-    duels = found["duels won against random-legal"]
+    duels = found["duels won against random"]
     assert ends(duels) == {name: pytest.approx(np.mean(rates), abs=0.012) for name, rates in won.items()}
     lived = ends(found["turns that a snake lives in self-play"], 0.2)
     assert lived == {"APEX": pytest.approx(226, abs=6), "DQN": pytest.approx(269, abs=6), "PPO": pytest.approx(298, abs=6)}

@@ -23,7 +23,7 @@ from train.runs.folder import RunError, disk_errors
 from train.runs.history import Columns, read_columns, read_config
 from train.runs.metrics import comes_late
 
-USUAL = ("episode_return_mean", "episode_len_mean", "win_rate", "held_out_accuracy", "best_generation")
+USUAL = ("win_rate", "episode_return_mean", "episode_len_mean", "held_out_accuracy", "best_generation")
 """The columns that are shown by default, as far as the runs have them."""
 SPEED = "agent_steps_per_second"
 """The column that is shown where there are none of these, as before the first episode has ended. Every run has it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,6 +55,12 @@ def progress_row(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
 def comes_late(name: str) -> bool:
     """Whether a column is missing until an episode has ended, or until a learned evaluation is tested."""
     return name in (*LEVEL_METRICS, *GATE_METRICS) or name.startswith(_LATE_BEGINNINGS)
+
+
+def group_in_words(group: str) -> str:
+    """Return a group of opponents, as the name of a column has it, as text for people: "3 × flood", "flood (duel)"."""
+    several = re.sub(r"(^|\+)(\d+)x", r"\1\2 × ", group)
+    return f"{group} (duel)" if several == group and "+" not in group else several
 
 
 def _known(means: Mapping[str, float]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from envs.common.command_line import text_console
 from train.rollouts import work
+from train.runs.metrics import group_in_words
 
 _TREND_ITERATIONS = 20
 _PLAIN_SECONDS = 10.0
@@ -123,7 +124,7 @@ def _figures(row: dict[str, Any], fraction_done: float, returns: list[float], le
         "speed": f"{row['agent_steps_per_second']:,.0f} decisions/s ({_shares(row)})",
     }
     rates = [name for name in row if name.startswith(_WIN_RATE)]
-    figures |= {f"won against {name.removeprefix(_WIN_RATE)}": f"{row[name]:.0%}" for name in rates}
+    figures |= {f"won against {group_in_words(name.removeprefix(_WIN_RATE))}": f"{row[name]:.0%}" for name in rates}
     if returns:
         half = len(returns) // 2
         trend = f" ({_mean(returns[half:]) - _mean(returns[:half]):+.3f} lately)" if half else ""

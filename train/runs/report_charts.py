@@ -12,6 +12,7 @@ from agents.pages import Chart, Line
 from envs.battlesnake.state import CAUSE_NAMES
 from train.comparison.statistics import OTHER_MEANS
 from train.runs.history import Columns
+from train.runs.metrics import group_in_words
 
 _STEPS, _DECISIONS = "agent_steps", "decisions"
 _WIN_RATE, _CAUSE = "win_rate_vs_", "mean_cause_"
@@ -49,7 +50,7 @@ def last_evaluation(history: Columns) -> list[tuple[str, float, float]]:
         known = np.flatnonzero(np.isfinite(history[_WIN_RATE + group]))
         if len(known):
             turns = history.get(f"mean_turns_vs_{group}", np.full(len(history[_STEPS]), np.nan))
-            found.append((group, float(history[_WIN_RATE + group][known[-1]]), float(turns[known[-1]])))
+            found.append((group_in_words(group), float(history[_WIN_RATE + group][known[-1]]), float(turns[known[-1]])))
     return found
 
 
@@ -64,7 +65,7 @@ def evaluations(history: Columns) -> list[Chart]:
     groups = _groups(history)
 
     def against(title: str, unit: str, prefix: str) -> Chart:
-        return _chart(history, title, unit, {f"vs {group}": prefix + group for group in groups}, from_zero=True)
+        return _chart(history, title, unit, {f"vs {group_in_words(group)}": prefix + group for group in groups}, from_zero=True)
 
     return [
         against("length of a game", "turns", "mean_turns_vs_"),
@@ -152,7 +153,7 @@ def _games_won(config: Mapping[str, Any], history: Columns) -> Chart | None:
 
 
 def _rate_line(group: str, steps: np.ndarray, rates: np.ndarray, games: int | None) -> Line:
-    line = Line(name=f"vs {group}", x=steps, y=rates).known()
+    line = Line(name=f"vs {group_in_words(group)}", x=steps, y=rates).known()
     if games is None:
         return line
     bounds = [wilson_interval(min(games, max(0, round(rate * games))), games) for rate in line.y]

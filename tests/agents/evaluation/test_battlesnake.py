@@ -74,7 +74,7 @@ def test_a_terminal_shows_how_far_the_games_are(monkeypatch, json_too):
     options = ["--against", "greedy", "--num-snakes", "2", "--games", "2", *["--json"] * json_too]
     assert procsnake.main(["evaluate", "random", *options]) == 0
     assert ("turn 2, 0 of 2 games over, 0 s" in sys.stderr.getvalue()) != json_too
-    assert "… 1 × greedy\n" in sys.stderr.getvalue()
+    assert "… greedy (duel)\n" in sys.stderr.getvalue()
 
 
 def test_the_same_seed_gives_the_same_games():
@@ -213,7 +213,7 @@ class TestScores:
     def test_are_shown_with_their_intervals(self, scores):
         lines = table(scores).splitlines()
         assert len(lines) == 3
-        assert lines[1].startswith("3 x random ")
+        assert lines[1].startswith("3 × random ")
         assert lines[2].startswith("random, flood ")
         assert f"{scores[0].win_rate:.1%}" in lines[1]
         assert f"{scores[0].interval[0]:.1%} to {scores[0].interval[1]:.1%}" in lines[1]

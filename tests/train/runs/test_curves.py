@@ -86,6 +86,16 @@ def test_the_usual_metrics_are_those_that_the_runs_have(runs, tmp_path):
     write_curves(runs, tmp_path / "beside")
     captions = Page((tmp_path / "beside.html").read_text()).text
     assert {"episode_return_mean", "episode_len_mean", "win_rate"} <= set(captions.split())
+    # In self-play the return is noise, so games won come first.
+    assert usual(groups_of(runs))[0] == "win_rate"
+
+
+def test_the_default_experiment_measures_what_rises():
+    evaluation = Experiment.load("battlesnake-ppo").evaluation
+    assert evaluation is not None
+    assert evaluation.every_minutes == 0.5
+    seats = Experiment.load("battlesnake-ppo").env.options["num_snakes"]
+    assert all(1 + len(group) == seats for group in evaluation.opponents)
 
 
 @pytest.mark.parametrize(

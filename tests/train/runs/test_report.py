@@ -80,7 +80,7 @@ def test_an_evaluation_after_training_is_in_the_report(tmp_path):
     record.write(run)
     low, high = wilson_interval(123, 400)
     text = page_of(run).text
-    assert all(cell in text.splitlines() for cell in ("flood", "400", "30.8%", f"{low:.1%} to {high:.1%}", "77"))
+    assert all(cell in text.splitlines() for cell in ("flood (duel)", "400", "30.8%", f"{low:.1%} to {high:.1%}", "77"))
     replace(record, board={**STANDARD_BOARD, "minimum_food": 100}).write(run)
     assert "on 11×11, ruleset standard, map standard, minimum_food 100." in page_of(run).text
     # Games of a policy that the run has no longer are not its own.
@@ -205,7 +205,7 @@ def test_what_is_no_run_is_refused(tmp_path):
 def test_bands_are_wilson_intervals(tmp_path):
     page = page_of(a_run(tmp_path, evaluation={"games": 50, "every_iterations": 10}))
     (won,) = page.charts["games won in evaluations, 95 % Wilson intervals, by decisions"]["lines"]
-    assert won["name"] == "vs 3xrandom"
+    assert won["name"] == "vs 3 × random"
     for rate, low, high, wins in zip(won["y"], won["low"], won["high"], (17, 33, 50), strict=True):
         assert rate == pytest.approx(wins / 50, abs=0.01)
         assert (low, high) == pytest.approx(wilson_interval(wins, 50), abs=1e-4)
