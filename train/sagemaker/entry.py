@@ -17,7 +17,7 @@ from train.cluster.launcher import Launch, launch
 from train.cluster.scale import ALL, LEARNER, ROLLOUT
 from train.sagemaker.container import Container
 from train.sagemaker.hyperparameters import Meeting, Task
-from train.sagemaker.job import DASHBOARD
+from train.sagemaker.job import DASHBOARD, JOIN_SECONDS
 from train.sagemaker.meeting_point import S3MeetingPoint
 from train.sagemaker.tunnel import tunnel_lines
 
@@ -61,7 +61,7 @@ def plan(container: Container) -> Launch:
     )
 
 
-_PATIENCE = {"join_seconds": "PROCSNAKE_JOIN_SECONDS", "grace_seconds": "PROCSNAKE_GRACE_SECONDS"}
+_PATIENCE = {"join_seconds": JOIN_SECONDS, "grace_seconds": "PROCSNAKE_GRACE_SECONDS"}
 
 
 def _group(meeting: Meeting | None) -> str:

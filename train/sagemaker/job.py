@@ -16,6 +16,10 @@ CODE, TOKEN = "code", "token"
 """The names of the input channels: the source, and the secret by which the machines know each other."""
 DASHBOARD = "PROCSNAKE_DASHBOARD"
 """The environment variable that is 1 in containers whose head has Ray's dashboard."""
+JOIN_SECONDS = "PROCSNAKE_JOIN_SECONDS"
+"""The environment variable that says how long a machine waits for the others."""
+_PATIENCE_OF_TWO = "7200"
+"""Of two jobs, one may have its machines while the other waits for capacity, which takes GPUs up to hours."""
 SECOND_JOB = "-rollout"
 """The end of the name of the job that plays, if it is one of its own."""
 
@@ -131,7 +135,10 @@ def _request(job: Job, name: str, hyperparameters: Mapping[str, str], resources:
 
 
 def _with_security(job: Job, request: dict[str, Any]) -> dict[str, Any]:
-    if environment := {**job.environment, **({DASHBOARD: "1"} if job.dashboard else {})}:
+    own = {DASHBOARD: "1"} if job.dashboard else {}
+    if job.is_two_jobs:
+        own[JOIN_SECONDS] = _PATIENCE_OF_TWO
+    if environment := {**own, **job.environment}:
         request["Environment"] = environment
     if job.encrypt:
         request["EnableInterContainerTrafficEncryption"] = True

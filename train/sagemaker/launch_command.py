@@ -64,7 +64,9 @@ def add_command(command: Commands) -> None:
     places.add_argument("--stack", help="CloudFormation stack made from train/sagemaker/stack.yaml")
     for name, text in (("role", "ARN of the job's role"), ("image", "URI of the image"), ("bucket", "S3 bucket"),
                        ("subnets", "IDs, with commas"), ("security-groups", "IDs, with commas")):  # fmt: skip
-        places.add_argument(f"--{name}", help=text)
+        place: Any = places.add_argument(f"--{name}", help=text)
+        # What is said of the form of a bucket's name is more to the point than that it is no path.
+        place.schemes = ("s3",)
     places.add_argument("--prefix", default="procsnake", help="folder in the bucket (default: %(default)s)")
     show = parser.add_mutually_exclusive_group()
     show.add_argument("--explain", action="store_true", help="show what follows from the instances, and end")

@@ -16,6 +16,7 @@ _STRATEGIES = {"random": "Random", "optuna": "Bayesian"}
 _LEFT_OUT = ("TrainingJobName", "HyperParameters", "Tags", "CheckpointConfig", "RemoteDebugConfig")
 """What a training job's request has and a search's definition hasn't. Its jobs would share one folder of checkpoints."""
 LONGEST_NAME = 32
+_SCALES = {"": "Linear", "log": "Logarithmic", "discount": "ReverseLogarithmic"}
 
 
 def tuning_request(name: str, job: Job, tune: Tune) -> dict[str, Any]:
@@ -58,6 +59,6 @@ def _ranges(spaces: Mapping[str, Space]) -> dict[str, Any]:
             continue
         low, high = space.nearest(space.low), space.nearest(space.high)
         ends = {"Name": key, "MinValue": str(low), "MaxValue": str(high)}
-        (whole if space.whole else real).append({**ends, "ScalingType": "Logarithmic" if space.log else "Linear"})
+        (whole if space.whole else real).append({**ends, "ScalingType": _SCALES[space.scale]})
     kinds = {"IntegerParameterRanges": whole, "ContinuousParameterRanges": real, "CategoricalParameterRanges": choices}
     return {name: ranges for name, ranges in kinds.items() if ranges}

@@ -89,7 +89,7 @@ def test_the_model_is_read_more_strictly_than_boto3_does():
 
     from train.sagemaker.request_rules import _input_shape
 
-    assert not ParamValidator().validate(request, _input_shape()).has_errors()
+    assert not ParamValidator().validate(request, _input_shape("CreateTrainingJob")).has_errors()
     assert any("not/allowed" in fault for fault in model_faults(request))
 
 

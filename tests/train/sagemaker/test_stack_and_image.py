@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import boto3
@@ -248,10 +249,15 @@ def test_roles_may_do_everything_on_nothing(stack):
 @pytest.mark.parametrize("kind", JOBS)
 def test_those_who_train_may_open_the_tunnels_that_their_jobs_print_and_no_others(stack, kind, monkeypatch):
     statements = stack["Resources"]["Launch"]["Properties"]["PolicyDocument"]["Statement"]
-    (sessions,) = (one for one in statements if "ssm:StartSession" in one["Action"])
+    sessions, documents = (one for one in statements if "ssm:StartSession" in one["Action"])
+    # The tunnels' document is asked for, too, and it has no such tag.
+    assert "Condition" not in documents
+    opened = {one["Sub"].rpartition("/")[2] for one in documents["Resource"]}
     (pattern,) = sessions["Condition"]["StringLike"].values()
     for request in requests(JOBS[kind]):
         monkeypatch.setenv("TRAINING_JOB_NAME", request["TrainingJobName"])
+        named = {found for line in tunnel_lines("algo-1") for found in re.findall(r"--document-name (\S+)", line)}
+        assert named <= opened
         targets = [re.search(r"--target (\S+)", line).group(1) for line in tunnel_lines("algo-1")]
         assert targets
         assert all(fnmatch.fnmatchcase(target, pattern) for target in targets)
@@ -285,6 +291,34 @@ def test_sources_and_tokens_expire_and_runs_stay(stack, kind):
         assert [place.startswith(begin) for place in [*places, *kept]] == [True, True, False, False]
 
 
+def test_a_role_is_only_asked_for_conditions_that_sagemaker_knows(stack):
+    """AWS's list of features that say for whom they ask has training, inference and pipelines, and no notebook instances."""
+    for name in ("TrainingRole", "EndpointRole"):
+        (trust,) = stack["Resources"][name]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+    (trust,) = stack["Resources"]["NotebookRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert "Condition" not in trust
+
+
+def test_those_who_train_may_search_and_serve(stack):
+    statements = stack["Resources"]["Launch"]["Properties"]["PolicyDocument"]["Statement"]
+    allowed = {
+        action for one in statements for action in ([one["Action"]] if isinstance(one["Action"], str) else one["Action"])
+    }
+    assert {f"sagemaker:Create{what}" for what in ("HyperParameterTuningJob", "Model", "EndpointConfig", "Endpoint")} <= allowed
+    (passing,) = (one for one in statements if one["Action"] == "iam:PassRole")
+    assert passing["Resource"] == [{"GetAtt": "TrainingRole.Arn"}, {"GetAtt": "EndpointRole.Arn"}]
+
+
+def test_jobs_may_be_in_a_network_of_ones_own_and_in_a_chosen_zone(stack):
+    assert stack["Outputs"]["Subnets"]["Value"] == {"If": ["HasNetwork", {"Ref": "Subnet"}, {"Ref": "Subnets"}]}
+    statements = stack["Resources"]["TrainingRole"]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]
+    (network,) = (one["If"] for one in statements if "If" in one)
+    assert network[0] == "UsesNetwork"
+    assert stack["Conditions"]["UsesNetwork"] == {"Or": [{"Condition": "HasNetwork"}, {"Condition": "HasSubnets"}]}
+    assert stack["Resources"]["Subnet"]["Properties"]["AvailabilityZone"]["If"][1] == {"Ref": "Zone"}
+
+
 def test_the_budget_warns_of_what_is_spent_and_of_what_will_be(stack):
     notifications = stack["Resources"]["Budget"]["Properties"]["NotificationsWithSubscribers"]
     assert [one["Notification"]["NotificationType"] for one in notifications] == ["ACTUAL", "FORECASTED"]
@@ -292,15 +326,23 @@ def test_the_budget_warns_of_what_is_spent_and_of_what_will_be(stack):
 
 def test_the_notebook_instance_stops_itself_while_its_start_ends_at_once(stack, tmp_path):
     (start,) = stack["Resources"]["NotebookStart"]["Properties"]["OnStart"]
-    script = start["Content"]["Fn::Base64"]["Sub"].replace("/home/ec2-user/SageMaker", str(tmp_path))
-    given = {"NotebookHours": "12", "AWS::Region": "eu-west-1", "Prefix": "snakes", "AWS::StackName": "s"}
+    script = start["Content"]["Fn::Base64"]["Sub"][0].replace("/home/ec2-user/SageMaker", str(tmp_path))
+    given = {"NotebookHours": "12", "AWS::Region": "eu-west-1", "Prefix": "snakes", "AWS::StackName": "s", "Name": "bucket"}
+    given["SourceRepository"] = ""
     script = re.sub(r"\$\{([^}]+)\}", lambda match: given.get(match[1], match[1]), script)
     waiting = f'echo "$@" > {tmp_path}/slept; for k in $(seq 600); do test -e {tmp_path}/go && break; /bin/sleep 0.05; done'
-    for name, body in (("chown", ""), ("sleep", waiting), ("aws", f'echo "$@" > {tmp_path}/said')):
+    # It holds the notebooks of the source that was sent when images were built.
+    with zipfile.ZipFile(tmp_path / "source.zip", "w") as archive:
+        archive.writestr("notebooks/1_quickstart.ipynb", "{}")
+    fetching = f'echo "$3" > {tmp_path}/fetched; cp {tmp_path}/source.zip "$4"'
+    aws = f'if [ "$1" = s3 ]; then {fetching}; else echo "$@" > {tmp_path}/said; fi'
+    for name, body in (("chown", ""), ("sleep", waiting), ("aws", aws)):
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o755)
     subprocess.run(["sh", "-e", "-c", script], check=True, timeout=25, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert not (tmp_path / "said").exists()
+    assert (tmp_path / "procsnake" / "notebooks" / "1_quickstart.ipynb").is_file()
+    assert (tmp_path / "fetched").read_text() == "s3://bucket/procsnake/source/procsnake.zip\n"
     (tmp_path / "go").touch()
     said = until(lambda: (tmp_path / "said").exists() and (tmp_path / "said").read_text(), seconds=30)
     assert (tmp_path / "slept").read_text() == "12h\n"
