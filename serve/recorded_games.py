@@ -59,7 +59,8 @@ def last_games(
     """Yield the name and the reader of each finished game, the newest first, and `snake` as `find_game` returns it.
 
     They are those of the files and folders in `names`, or without any those in the archive at `database` in which `snake`
-    played; the doctor's checks are left out. Raises `ConfigError` if there is no such place, and as `find_game` does.
+    played; the doctor's checks are left out. A game that was fetched from Arena as well is read from there, since frames tell
+    all of it, and its name says so. Raises `ConfigError` if there is no such place, and as `find_game` does.
     """
     if names:
         for path in sorted(recording_files(names), key=lambda path: path.stat().st_mtime, reverse=True):
@@ -69,8 +70,14 @@ def last_games(
         if not archive.exists:
             raise ConfigError(f"there is no {database}; procsnake serve keeps its games in one. Or name a folder of recordings")
         for game in archive.every_game(live=False):
-            if not game["is_check"] and snake in (None, game["snake"], *game["snakes"]):
-                yield game["id"], partial(_kept, archive, game), None if snake == game["snake"] else snake
+            if game["is_check"] or snake not in (None, game["snake"], *game["snakes"]):
+                continue
+            meant = None if snake == game["snake"] else snake
+            fetched = _file(game["id"])
+            if fetched is None or meant is None:
+                yield f"{game['id']} (archive)", partial(_kept, archive, game), meant
+            else:
+                yield f"{game['id']} (fetched)", partial(Recording.read, fetched), meant
 
 
 def files_of(names: Sequence[str], database: str, *, folder: Path) -> list[Path]:

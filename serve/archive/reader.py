@@ -16,6 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from envs.battlesnake.living import LifeRules
 from envs.battlesnake.recording import EXTRAS, Recording, RecordingError
 from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ConfigError, ProcsnakeError
@@ -81,7 +82,8 @@ class GameArchive:
     def games(self, *, live: bool | None = None, limit: int = 50, offset: int = 0) -> list[dict[str, Any]]:
         """Return games, those seen last first: all, those being played (`live=True`), or those that are over (`live=False`).
 
-        Each game has `id`, `is_check` (`procsnake doctor` played it), `snake`, `you`, `ruleset`, `map`, `width`, `height`,
+        Each game has `id`, `is_check` (`procsnake doctor` played it), `is_arena` (its engine is Arena's), `snake`, `you`,
+        `ruleset`, `map`, `width`, `height`,
         `snakes` (names at the start), `started` and `ended` (seconds since 1970; None while it is played), `turns` (number of
         the last), `result` ("won", "lost", "draw", None), `cause` (of our death, as far as the rules tell), `timeouts`
         (answers that the engine didn't play), `errors` (answers by the watchdog), and `p50`, `p95`, `p99` (milliseconds).
@@ -266,6 +268,7 @@ def _shown(connection: sa.Connection, row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": row["game_id"],
         "is_check": row["game_id"].startswith(CHECK_PREFIX),
+        "is_arena": LifeRules.of(game).is_arena,
         "snake": row["snake"],
         "you": row["you"],
         "ruleset": game["ruleset"]["name"],

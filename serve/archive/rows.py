@@ -88,6 +88,8 @@ def rows_of(event: Event) -> GameRows:
 def _game_row(event: Event, turn: Turn, key: tuple[str, str, str]) -> dict[str, Any]:
     state, source = turn.state, event.body["game"].get("source", "")
     game = game_object(state.settings, key[0], timeout_ms=turn.timeout_ms, source=clean(source))
+    # It says which engine played.
+    game["ruleset"]["version"] = _version(event.body["game"])
     return {
         "game_id": key[0],
         "snake": key[1],
@@ -100,6 +102,11 @@ def _game_row(event: Event, turn: Turn, key: tuple[str, str, str]) -> dict[str, 
         "started": event.at,
         "seen": event.at,
     }
+
+
+def _version(game: Mapping[str, Any]) -> str:
+    ruleset = game.get("ruleset")
+    return clean(ruleset.get("version", "")) if isinstance(ruleset, Mapping) else ""
 
 
 def _turn_row(event: Event, turn: Turn, decision: Decision) -> dict[str, Any]:

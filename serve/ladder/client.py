@@ -83,7 +83,10 @@ class ArenaClient:
         return [Ladder.of(told) for told in listed(self._ask("GET", "leaderboards"), "leaderboards")]
 
     def standings(self, ladder: Ladder) -> list[Standing]:
-        """Return everybody on a ladder: first those with a rank, then those who haven't played enough games for one."""
+        """Return those on a ladder: first with a rank, then those who haven't played enough games for one.
+
+        Arena tells at most `PAGE` of each kind, without further pages.
+        """
         told = mapping(self._ask("GET", f"leaderboards/{_part(ladder.id)}/rankings"), "a ladder's rankings")
         min_games = told.get("min_games", 0)
         read = partial(Standing.of, ladder=ladder.name, min_games=min_games if isinstance(min_games, int) else 0)
@@ -106,19 +109,19 @@ class ArenaClient:
         return str(created["id"])
 
     def games(self, snake_id: str) -> list[GameRow]:
-        """Return a snake's latest games, newest first. Arena tells 100 at most."""
+        """Return a snake's latest games, newest first. Arena tells 100 at most, and none of its ladders'."""
         told = self._ask("GET", f"games?{urlencode({'snake_id': snake_id, 'limit': PAGE})}")
         return [GameRow.of(game) for game in listed(told, "games")]
 
     def statuses(self, game_ids: Sequence[str]) -> dict[str, str]:
-        """Return the states of up to 500 games of the account, by id."""
+        """Return the states of up to 500 games of the account's snakes, by id. Arena leaves those of ladders out."""
         told = listed(self._ask("POST", "games/status", {"game_ids": list(game_ids)[:_MAX_STATUS_IDS]}), "games")
         rows = [mapping(game, "a game") for game in told]
         return {str(row.get("id")): str(row.get("status")) for row in rows}
 
-    def game_type(self, game_id: str) -> str:
-        """Return the kind of a game that isn't in the list of one's own. Arena sends all its frames along."""
-        return GameRow.of(self._ask("GET", f"games/{_part(game_id)}/details")).game_type
+    def details(self, game_id: str) -> GameRow:
+        """Return what is known of any game, such as a ladder's. Arena sends all its frames along, which are left."""
+        return GameRow.of(self._ask("GET", f"games/{_part(game_id)}/details"))
 
     def game(self, game_id: str) -> dict[str, Any]:
         """Return what the board viewer asks of a game: `ID`, `Status`, `Width`, `Height`."""
@@ -128,7 +131,8 @@ class ArenaClient:
     def frames(self, game_id: str, *, offset: int) -> list[Any]:
         """Return up to 100 frames of a game from frame number `offset` on. Fewer than 100 are the last."""
         told = self._ask("GET", f"games/{_part(game_id)}/frames?{urlencode({'offset': offset, 'limit': PAGE})}")
-        return listed(mapping(told, "a page of frames").get("Frames") if isinstance(told, dict) else told, "frames")
+        page = mapping(told, "a page of frames")
+        return listed(page.get("frames", page.get("Frames")), "frames")
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         waited, failures = 0.0, 0

@@ -6,7 +6,9 @@ import argparse
 import getpass
 import os
 import sys
+import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 
 from envs.common.command_line import Commands, add_json, print_json
 from envs.common.errors import ConfigError
@@ -25,6 +27,8 @@ from serve.ladder.entry_commands import (
 )
 from serve.ladder.game_commands import FETCH_HELP, GAMES_HELP, add_fetch, add_games, run_fetch, run_games
 
+TOKEN_PAGE = "/auth/github?cli=true"
+"""Where Arena makes a token; it ends on a page that shows it."""
 ARENA_HELP = """\
 Arena (https://arena.battlesnake.com) is where ranked games are played. This was tried against a stand-in of its API, not live.
 
@@ -38,8 +42,8 @@ examples, of an evening:
   procsnake arena leave Hisser                                         # off the ladders; enter brings it back
 """
 LOGIN_HELP = """\
-Asks for the token, tries it, and keeps it in a file that only you can read (mode 600). Make a token on Arena's site, on the
-page of your account. It is never taken from the command line, which other users of the machine can see.
+Opens the page of Arena that makes a token, /auth/github?cli=true, and prints it. Asks for the token, tries it, and keeps it
+in a file that only you can read (mode 600). It is never taken from the command line, which other users of the machine can see.
 
 examples:
   procsnake arena login                              # asks, and shows nothing of what you paste
@@ -89,7 +93,7 @@ def run_login(options: argparse.Namespace) -> int:
 
     arena = address(options)
     from_environment = os.environ.get(VARIABLE)
-    token = checked_token(from_environment or _asked_for())
+    token = checked_token(from_environment or _asked_for(arena))
     with ArenaClient(arena, token, tell=tell) as client:
         snakes = [snake.name for snake in client.snakes()]
     kept = None if from_environment else save_token(token, arena)
@@ -102,12 +106,17 @@ def run_login(options: argparse.Namespace) -> int:
     return 0
 
 
-def _asked_for() -> str:
+def _asked_for(arena: str) -> str:
     """What somebody pastes, or the first line of a pipe."""
+    if sys.stdin.isatty():
+        page = f"{arena}{TOKEN_PAGE}"
+        tell(f"Arena makes a token on {page}")
+        with suppress(webbrowser.Error):
+            webbrowser.open(page)
     try:
         return getpass.getpass("token: ") if sys.stdin.isatty() else sys.stdin.readline(1024)
     except EOFError as error:
-        raise ConfigError("no token was given; make one on Arena's site, and paste it") from error
+        raise ConfigError(f"no token was given; make one on {arena}{TOKEN_PAGE}, and paste it") from error
 
 
 def run_status(options: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from envs.common.errors import ConfigError
 from envs.common.whole_files import not_through_links
 from serve.ladder.client import PAGE, ArenaClient
 from serve.ladder.errors import ArenaError, StrangeAnswerError
-from serve.ladder.records import BOARDS, OVER
+from serve.ladder.records import BOARDS, FAILED, OVER, GameRow
 from serve.ladder.royale import seen_sides, ways_that_fit
 
 MAX_TURNS = 5000
@@ -38,7 +38,7 @@ _SETTINGS = {
 
 
 class UnfinishedGameError(ArenaError):
-    """A game can't be fetched yet because it is still played, or never ends."""
+    """A game can't be fetched, because it is still played, because it never ends, or because its runner has died."""
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,23 @@ def recording_path(folder: Path, game_id: str) -> Path:
     return folder / f"{game_id.lower()}.jsonl"
 
 
-def fetch(client: ArenaClient, game_id: str, folder: Path, *, game_type: str = "") -> Fetched:
+def fetch(client: ArenaClient, game_id: str, folder: Path, *, row: GameRow | None = None) -> Fetched:
     """Fetch a game that is over, write its recording to `folder`, and play it again by our rules.
 
-    `game_type` is asked for if it isn't known. Frames that an earlier try left in `<game>.frames.part` aren't fetched again.
-    Raises `UnfinishedGameError` for a game that is still played or has more turns than games can have, `StrangeAnswerError` for
-    frames that can't be read, and what `ArenaClient` raises.
+    `row` is what a list of games tells of it, and is asked for without one. Frames that an earlier try left in
+    `<game>.frames.part` aren't fetched again. Raises `UnfinishedGameError` for a game that is still played, was broken off or
+    has more turns than games can have, `StrangeAnswerError` for frames that can't be read, and what `ArenaClient` raises.
     """
     path = recording_path(folder, game_id)
     about = client.game(game_id)
     if about.get("Status") not in OVER:
         raise UnfinishedGameError(f"game {game_id} is {about.get('Status')!s:.20}; fetch it when it is over")
-    kind = game_type or client.game_type(game_id)
+    # The board viewer calls a game complete that has failed.
+    row = row or client.details(game_id)
+    if not row.is_over:
+        why = "failed: Arena's runner died, and it has no result" if row.status == FAILED else f"is {row.status:.20}"
+        raise UnfinishedGameError(f"game {game_id} {why}; there is nothing to fetch")
+    kind = row.game_type
     size = f"{about.get('Width')}x{about.get('Height')}"
     if size not in BOARDS or kind not in _SETTINGS:
         raise StrangeAnswerError(

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from envs.common.errors import ConfigError, UnknownNameError
 from serve.ladder.client import ArenaClient
 from serve.ladder.errors import NotAllowedError, NotFoundError
-from serve.ladder.records import MAX_NAME, MAX_SNAKES, OVER, Ladder, Snake
+from serve.ladder.records import ENDED, MAX_NAME, MAX_SNAKES, Ladder, Snake
 from serve.ladder.standing import named
 from serve.ladder.token import is_here
 
@@ -62,20 +62,30 @@ def register(client: ArenaClient, known: Snake | None, *, name: str, url: str, p
 
 
 def leave(client: ArenaClient, name: str, ladder: str | None = None) -> list[str]:
-    """Pause a snake's entry on one ladder or on all that show it. Returns the names of those ladders.
+    """Pause a snake's entry on one ladder or on all. Returns the names of those ladders.
 
     Raises `NotFoundError` if it is on none, and `UnknownNameError` for names that don't exist.
     """
-    snake, ladders = named("snake", name, client.snakes()), client.ladders()
+    snake = named("snake", name, client.snakes())
+    ladders = client.ladders()
     if ladder:
-        chosen = [named("ladder", ladder, ladders)]
-    else:
-        chosen = [one for one in ladders if one.active and any(s.snake_id == snake.id for s in client.standings(one))]
-    if not chosen:
+        meant = named("ladder", ladder, ladders)
+        client.leave(meant, snake)
+        return [meant.name]
+    # The rankings list the first 100 only, so each ladder is asked.
+    left = [one.name for one in ladders if one.active and _leaves(client, one, snake)]
+    if not left:
         raise NotFoundError(f"{snake.name} is on no ladder, so there is nothing to leave")
-    for one in chosen:
-        client.leave(one, snake)
-    return [one.name for one in chosen]
+    return left
+
+
+def _leaves(client: ArenaClient, ladder: Ladder, snake: Snake) -> bool:
+    """Whether the snake had an entry there, which is paused now."""
+    try:
+        client.leave(ladder, snake)
+    except NotFoundError:
+        return False
+    return True
 
 
 def snake_ids(client: ArenaClient, names: Sequence[str]) -> list[str]:
@@ -113,9 +123,9 @@ def play(client: ArenaClient, ids: Sequence[str], *, board: str, game_type: str,
 
 
 def wait_for(client: ArenaClient, game_ids: Sequence[str], seconds: float, sleep: Callable[[float], None]) -> dict[str, str]:
-    """Look at games until they are over, for at most `seconds`. Returns their states by id; one may still be played."""
+    """Look at games until they have ended or failed, for at most `seconds`. Returns their states by id."""
     found, waited = client.statuses(game_ids), 0.0
-    while waited < seconds and any(found.get(game) not in OVER for game in game_ids):
+    while waited < seconds and any(found.get(game) not in ENDED for game in game_ids):
         sleep(POLL_S)
         waited += POLL_S
         found = client.statuses(game_ids)

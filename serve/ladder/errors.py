@@ -51,7 +51,7 @@ class StrangeAnswerError(ArenaError):
 
 BY_STATUS: Mapping[int, tuple[type[ArenaError], str]] = {
     400: (RefusedError, "check the values of the command"),
-    401: (WrongTokenError, "the token is wrong or was deleted; make one on the site and give it to procsnake arena login"),
+    401: (WrongTokenError, "the token is wrong or was deleted; procsnake arena login opens the page that makes one"),
     403: (NotAllowedError, "it may need a public snake of your own; procsnake arena enter makes one with --public"),
     404: (NotFoundError, "it may have been deleted, or be somebody else's; procsnake arena status lists your snakes"),
     409: (NameTakenError, "names are unique per account; choose another --name"),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from envs.common.columns import in_columns
 from envs.common.command_line import kept_at, make_place_for, print_json, progress_on_stderr
 from envs.common.errors import ConfigError
 from envs.common.printable import printable
-from serve.ladder.account import client_for
+from serve.archive.option import add_database, without_password
+from serve.ladder.account import client_for, tell
 
 if TYPE_CHECKING:
     from serve.ladder.client import ArenaClient
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
     from serve.ladder.following import OwnGame
 
 GAMES_HELP = """\
-Lists your snakes' games, newest first. Arena tells the last 100 of each snake. Times are UTC unless they name a zone.
+Lists your snakes' games, newest first. Arena tells the last 100 of each snake, but not those of its ladders: these are known
+from the archive of your server (--database). Times are UTC unless they name a zone.
 
 examples:
   procsnake arena games --lost --since 12h
@@ -34,7 +38,7 @@ that are there already aren't fetched again.
 examples:
   procsnake arena fetch 3b241101-e2bb-4255-8caf-4136c566a962
   procsnake arena fetch --all --lost --since 1d --out lost-games
-  procsnake arena fetch --all --database sqlite:///outputs/games.db   # and procsnake serve shows them in its viewer
+  procsnake arena fetch --all --keep                                   # and procsnake serve shows them in its viewer
   procsnake replay show outputs/arena-games/3b241101-….jsonl          # and: replay animate, replay to-test
 
 exit code: 0 all were fetched, 1 some can't be (they are named), 2 Arena refused; what came before that stays
@@ -46,6 +50,7 @@ def add_games(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--snake", metavar="NAME", help="only games of this snake of yours (default: all)")
     parser.add_argument("--lost", action="store_true", help="only games that you lost")
     parser.add_argument("--since", metavar="WHEN", help="only games begun from then on: a date, or 90m, 12h, 3d ago")
+    add_database(parser)
 
 
 def add_fetch(parser: argparse.ArgumentParser) -> None:
@@ -54,8 +59,7 @@ def add_fetch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="all games of your snakes that the options below leave")
     add_games(parser)
     parser.add_argument("--out", metavar="DIR", default=kept_at("arena-games"), help="folder to write (default: %(default)s)")
-    database = "also keep the games in this archive of a server, sqlite:///FILE or postgresql://…, whose viewer shows them"
-    parser.add_argument("--database", metavar="URL", help=database)
+    parser.add_argument("--keep", action="store_true", help="also keep the games in the archive, whose viewer shows them")
 
 
 def run_games(options: argparse.Namespace) -> int:
@@ -78,7 +82,21 @@ def _own_games(client: ArenaClient, options: argparse.Namespace) -> list[OwnGame
     since = moment(options.since) if options.since else None
     snakes = client.snakes()
     chosen = [named("snake", options.snake, snakes)] if options.snake else snakes
-    return own_games(client, chosen, lost=options.lost, since=since)
+    with _archived(options.database) as archived:
+        return own_games(client, chosen, archived=archived, lost=options.lost, since=since)
+
+
+@contextmanager
+def _archived(database: str) -> Iterator[Iterable[Mapping[str, Any]]]:
+    """The games of a server's archive; none if there is no archive."""
+    from serve.archive.reader import GameArchive
+
+    with closing(GameArchive(database)) as archive:
+        if archive.exists:
+            yield archive.every_game()
+        else:
+            tell(f"no archive at {without_password(database)}, so the ladders' games aren't known; --database names another")
+            yield ()
 
 
 def run_fetch(options: argparse.Namespace) -> int:
@@ -89,13 +107,11 @@ def run_fetch(options: argparse.Namespace) -> int:
         raise ConfigError("say which games: their ids, or --all for those of your snakes")
     folder = Path(options.out)
     with client_for(options) as client, progress_on_stderr(options):
-        known = (
-            {game.row.id: game.row.game_type for game in _own_games(client, options) if game.row.is_over} if options.all else {}
-        )
+        known = {game.row.id: game for game in _own_games(client, options) if game.row.is_over} if options.all else {}
         wanted = [game for game in known or dict.fromkeys(options.games) if not recording_path(folder, game).exists()]
         make_place_for(str(folder / "any"))
         fetched, failed = _fetch_all(client, wanted, known, folder)
-        if options.database:
+        if options.keep:
             files = [recording_path(folder, game) for game in known or dict.fromkeys(options.games)]
             _keep_all(client, [file for file in files if file.exists()], options.database)
         there = len(known or set(options.games)) - len(wanted)
@@ -117,18 +133,23 @@ def _keep_all(client: ArenaClient, files: list[Path], database: str) -> None:
 
 
 def _fetch_all(
-    client: ArenaClient, games: list[str], types: dict[str, str], folder: Path
+    client: ArenaClient, games: list[str], known: Mapping[str, OwnGame], folder: Path
 ) -> tuple[list[Fetched], dict[str, str]]:
     """Fetch one game after the other. A game that can't be fetched doesn't hold up the others; a site that is down does."""
     from envs.battlesnake.recording import RecordingError
     from serve.ladder.download import UnfinishedGameError, fetch
     from serve.ladder.errors import NotAllowedError, NotFoundError, RefusedError, StrangeAnswerError
+    from serve.ladder.following import ARCHIVE
 
     fetched, failed = [], {}
     for game in games:
         try:
-            fetched.append(fetch(client, game, folder, game_type=types.get(game, "")))
-            print(printable(f"{game}  {fetched[-1].check}"), flush=True)
+            listed = known.get(game)
+            # What the archive calls over may have failed.
+            row = listed.row if listed is not None and listed.source != ARCHIVE else None
+            fetched.append(fetch(client, game, folder, row=row))
+            source = f" (known from: {listed.source})" if listed is not None else ""
+            print(printable(f"{game}  {fetched[-1].check}{source}"), flush=True)
         except (NotAllowedError, NotFoundError, RefusedError, StrangeAnswerError, UnfinishedGameError, RecordingError) as error:
             failed[game] = str(error)
             print(printable(f"{game}  not fetched: {error}"), file=sys.stderr, flush=True)

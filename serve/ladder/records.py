@@ -12,8 +12,11 @@ from serve.ladder.errors import StrangeAnswerError
 BOARDS = ("7x7", "11x11", "19x19")
 GAME_TYPES = ("standard", "royale", "constrictor", "snail", "solo")
 MAX_SNAKES, MAX_NAME = 4, 64
-OVER = ("complete", "finished")
-"""The states of a game that has ended; the API's facts name the first, and the old engine had the second."""
+OVER = ("finished", "complete")
+"""The states of a game that was played to its end: Arena's, and the old engine's."""
+FAILED = "failed"
+"""The state of a game whose runner has died. It never has a result."""
+ENDED = (*OVER, FAILED)
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,9 @@ class Standing:
 
 @dataclass(frozen=True)
 class GameRow:
-    """A game in a list. `winner` is a snake's id or name, "" for none; `snakes` are (id, name) of those that take part."""
+    """A game in a list. `winner` is a snake's id or name, "" for none: one of the last to die, after a draw. `snakes` are (id,
+    name) of those that take part; in a ladder's game the ids are "".
+    """
 
     id: str
     status: str
@@ -98,15 +103,15 @@ class GameRow:
                 id=_text(told["id"]),
                 status=_text(told["status"]),
                 winner=_winner(told.get("winner")),
-                snakes=tuple((_text(snake["id"]), _text(snake.get("name", ""))) for snake in told.get("snakes") or ()),
+                snakes=tuple((_text(snake["id"] or ""), _text(snake.get("name", ""))) for snake in told.get("snakes") or ()),
                 board=_text(told.get("board", "")),
-                game_type=_text(told.get("game_type", "")),
+                game_type=kind_of(_text(told.get("game_type", ""))),
                 created_at=_text(told.get("created_at", "")),
             )
 
     @property
     def is_over(self) -> bool:
-        """Whether the game has ended."""
+        """Whether the game was played to its end."""
         return self.status in OVER
 
     def result_for(self, snake: Snake) -> str:
@@ -116,6 +121,12 @@ class GameRow:
         if not self.winner:
             return "draw"
         return "won" if self.winner in (snake.id, snake.name) else "lost"
+
+
+def kind_of(game_type: str) -> str:
+    """Return one of `GAME_TYPES` for a game's type however it is spelt ("Snail Mode", "snail_mode"), or the text as it is."""
+    name = game_type.strip().lower().replace("_", " ").removesuffix(" mode")
+    return name if name in GAME_TYPES else game_type
 
 
 @contextmanager

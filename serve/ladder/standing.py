@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from envs.common.errors import UnknownNameError
 from serve.doctor import requests
 from serve.doctor.client import PATIENCE_S, SnakeClient
 from serve.doctor.findings import FAULTS
-from serve.ladder.client import ArenaClient
+from serve.ladder.client import PAGE, ArenaClient
 from serve.ladder.records import Ladder, Snake, Standing
 
 SWEEP_TIMEOUT_MS = 500
@@ -29,11 +29,15 @@ class Sweep:
 
 @dataclass(frozen=True)
 class SnakeStatus:
-    """A snake, its places on the ladders, and a sweep of it, None if none was made."""
+    """A snake, its places on the ladders, and a sweep of it, None if none was made.
+
+    `unlisted` are the ladders of which Arena lists the first 100 without this snake: it may be further down, or not on them.
+    """
 
     snake: Snake
     standings: list[Standing]
     sweep: Sweep | None = None
+    unlisted: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the status for programs, JSON-able."""
@@ -44,7 +48,8 @@ class SnakeStatus:
         seen = "public" if self.snake.is_public else "private"
         lines = [f"{self.snake.name}  {seen}  {self.snake.url}"]
         lines += [f"  {_place(standing)}" for standing in self.standings]
-        if not self.standings:
+        lines += [f"  {name}: not among the first {PAGE}, which are all that Arena lists" for name in self.unlisted]
+        if not self.standings and not self.unlisted:
             lines.append("  on no ladder. To enter it, or after it was pulled: " + way_back(self.snake))
         if self.sweep is not None:
             lines.append(f"  health: {self.sweep.told}")
@@ -70,17 +75,25 @@ def way_back(snake: Snake) -> str:
 def status_of(client: ArenaClient, *, sweeping: bool = True) -> list[SnakeStatus]:
     """Return the status of each of the account's snakes. With `sweeping`, each is called as Arena's health sweep calls it."""
     mine = client.snakes()
-    everybody = (
-        [standing for ladder in client.ladders() if ladder.active for standing in client.standings(ladder)] if mine else []
+    ladders = [ladder for ladder in client.ladders() if ladder.active] if mine else []
+    rankings = {ladder.name: client.standings(ladder) for ladder in ladders}
+    return [_status(snake, rankings, sweeping=sweeping) for snake in mine]
+
+
+def _status(snake: Snake, rankings: Mapping[str, Sequence[Standing]], *, sweeping: bool) -> SnakeStatus:
+    own = {name: [one for one in listed if one.snake_id == snake.id] for name, listed in rankings.items()}
+    return SnakeStatus(
+        snake,
+        [standing for standings in own.values() for standing in standings],
+        sweep(snake.url) if sweeping else None,
+        tuple(name for name, listed in rankings.items() if not own[name] and _is_cut(listed)),
     )
-    return [
-        SnakeStatus(
-            snake,
-            [standing for standing in everybody if standing.snake_id == snake.id],
-            sweep(snake.url) if sweeping else None,
-        )
-        for snake in mine
-    ]
+
+
+def _is_cut(listed: Sequence[Standing]) -> bool:
+    """Whether a ladder may have more snakes than Arena lists: 100 with a rank, and 100 without."""
+    ranked = sum(standing.rank > 0 for standing in listed)
+    return max(ranked, len(listed) - ranked) >= PAGE
 
 
 def sweep(url: str) -> Sweep:

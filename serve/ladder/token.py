@@ -32,7 +32,7 @@ def checked_token(text: str) -> str:
     """
     token = text.strip()
     if not token:
-        raise WrongTokenError("the token is empty; Arena's site makes tokens, on the page of your account")
+        raise WrongTokenError("the token is empty; Arena makes one on its page /auth/github?cli=true")
     if len(token) > _MAX_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise WrongTokenError(f"the token has characters that no token has, or more than {_MAX_TOKEN}; copy it again")
     return token

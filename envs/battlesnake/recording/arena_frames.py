@@ -19,6 +19,8 @@ from envs.battlesnake.game_rules import game_in_webhook_form, integer_of
 
 Entry = dict[str, Any]
 _MILLISECONDS = 500
+_OFFICIAL_CAUSES = {"self-collision": "snake-self-collision"}
+"""The official engine's name of a cause that the arena spells otherwise."""
 
 
 def is_frames(entry: Mapping[str, Any]) -> bool:
@@ -99,6 +101,7 @@ def _snake(snake: Mapping[str, Any], turn: int) -> Entry:
     if death.get("turn", 0) > turn:
         death = {}
     body = _points(snake["body"])
+    cause = death.get("cause", "")
     return {
         "id": snake["id"],
         "name": snake.get("name", ""),
@@ -114,7 +117,7 @@ def _snake(snake: Mapping[str, Any], turn: int) -> Entry:
             "head": snake.get("headtype", ""),
             "tail": snake.get("tailtype", ""),
         },
-        "eliminatedCause": death.get("cause", ""),
+        "eliminatedCause": _OFFICIAL_CAUSES.get(cause, cause),
         "eliminatedBy": death.get("eliminatedby") or "",
         "eliminatedOnTurn": int(death.get("turn", 0)),
     }

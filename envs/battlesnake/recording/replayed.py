@@ -43,9 +43,33 @@ def deviations(recording: Recording) -> Iterator[Deviation]:
     settings = recording.settings
     if settings.map == "solo_maze":
         return
+    trails: list[dict[str, int]] = []
     for before, after in pairwise(recording.boards()):
+        if settings.map == "snail_mode":
+            before = {**before, "hazards": [*_within(before), *(_above(before) or trails)]}
+            trails = _trails_after(before, after, settings)
         for what in _differences(before, after, settings):
             yield Deviation(int(after["turn"]), what)
+
+
+def _within(board: Board) -> list[dict[str, int]]:
+    return [point for point in board["hazards"] if point["y"] < board["height"]]
+
+
+def _above(board: Board) -> list[dict[str, int]]:
+    """What snail_mode keeps above the board: where a trail comes next."""
+    return [point for point in board["hazards"] if point["y"] >= board["height"]]
+
+
+def _trails_after(before: Board, after: Board, settings: Settings) -> list[dict[str, int]]:
+    """What snail_mode keeps above the board after a turn. Arena's frames leave it out."""
+    moves = {snake: move["move"] for snake, move in moves_between(before, after).items()}
+    order = [None if snake["eliminatedCause"] else moves.get(snake["id"], "") for snake in before["snakes"]]
+    try:
+        _, stepped = ruleset_step(before, order, settings={"hazardDamagePerTurn": settings.hazard_damage}, solo=settings.solo)
+        return _above(map_update(stepped, map="snail_mode", settings={"foodSpawnChance": 0, "minimumFood": 0}))
+    except ProcsnakeError:
+        return []
 
 
 def _differences(before: Board, after: Board, settings: Settings) -> Iterator[str]:

@@ -8,7 +8,10 @@ from tests.envs.battlesnake.recording.official import boards_of, official_games
 
 
 def frames_of(boards: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The frames of a game: the dead stay in, ids are those of entries, latencies are texts or, as in old games, numbers."""
+    """The frames of a game: the dead stay in, ids are those of entries, latencies are texts or, as in old games, numbers.
+
+    Hazards off the board are left out, and a bite into one's own body has another name than in the official engine.
+    """
     return [_frame(board) for board in boards]
 
 
@@ -23,11 +26,13 @@ def _points(cells: list[dict[str, int]]) -> list[dict[str, int]]:
 
 def _frame(board: dict[str, Any]) -> dict[str, Any]:
     snakes = [_snake(snake, board["turn"]) for snake in board["snakes"]]
-    return {"Turn": board["turn"], "Snakes": snakes, "Food": _points(board["food"]), "Hazards": _points(board["hazards"])}
+    hazards = [cell for cell in board["hazards"] if 0 <= cell["y"] < board["height"]]
+    return {"Turn": board["turn"], "Snakes": snakes, "Food": _points(board["food"]), "Hazards": _points(hazards)}
 
 
 def _snake(snake: dict[str, Any], turn: int) -> dict[str, Any]:
     cause, by, on = (snake[key] for key in ("eliminatedCause", "eliminatedBy", "eliminatedOnTurn"))
+    cause = {"snake-self-collision": "self-collision"}.get(cause, cause)
     return {
         "ID": f"entry-{snake['id']}",
         "Name": f"Snake {snake['id']}",

@@ -1,7 +1,8 @@
 """A stand-in for Arena's API, written from the facts about it (paths, status codes, pages, the rate limit), refusals included.
 
-It accepts no more than the facts say the real one accepts; what they leave open is refused. It plays no games: a test says what
-frames a game has. `disturb` has the next answers fail as a real site's may.
+`answers.json` has an example of each answer, to which the stand-in and the client are held. It accepts no more than the facts
+say the real one accepts; what they leave open is refused. It plays no games: a test says what frames a game has. `disturb` has
+the next answers fail as a real site's may.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ TOKEN, OTHERS_TOKEN = "a-token-that-nobody-may-see", "another-account's"
 WHEN = "2026-11-20T20:00:00Z"
 MAX_GAMES, WINDOW_S, MIN_GAMES = 20, 600.0, 10
 MISSING = "00000000-0000-4000-8000-000000000000"
+GAME_TYPES = {"standard": "Standard", "royale": "Royale", "constrictor": "Constrictor", "snail": "Snail Mode", "solo": "Solo"}
+"""How a game's type is told, by what asks for it."""
+VIEWER_STATUS = {"waiting": "pending", "running": "running", "finished": "complete", "failed": "complete"}
+MOST_RANKED = 100
 SNAKE = {"name": str, "url": str, "is_public": bool}
 Disturbance = Callable[["Request"], None]
 
@@ -82,11 +87,27 @@ class State:
         self.ladders[ladder_id] = {"id": ladder_id, "name": name, "active": True, "created_at": WHEN}
         return ladder_id
 
-    def add_game(self, frames: list[dict[str, Any]], snakes: list[str], *, game_id: str = "", **fields: Any) -> str:
+    def add_game(
+        self,
+        frames: list[dict[str, Any]],
+        snakes: list[str],
+        *,
+        game_id: str = "",
+        game_type: str = "standard",
+        is_ladders: bool = False,
+        **fields: Any,
+    ) -> str:
+        """A finished game, unless `fields` tell otherwise. After a draw, too, the first of the snakes is its winner.
+
+        Of a game that `is_ladders`, the snakes' ids aren't stored.
+        """
         game_id = game_id or str(uuid.uuid4())
-        game = {"id": game_id, "status": "complete", "winner": None, "board": "11x11", "game_type": "standard"}
+        game = {"id": game_id, "status": "finished", "winner": None, "board": "11x11", "game_type": GAME_TYPES[game_type]}
         times = dict.fromkeys(("created_at", "updated_at", "enqueued_at"), WHEN)
-        self.games[game_id] = {**game, **times, "snakes": snakes, "frames": list(frames), "owner": "ada", **fields}
+        stored = {**game, **times, "snakes": snakes, "frames": list(frames), "is_ladders": is_ladders, **fields}
+        if stored["status"] == "finished" and stored["winner"] is None and snakes:
+            stored["winner"] = snakes[0]
+        self.games[game_id] = stored
         return game_id
 
 
@@ -229,10 +250,11 @@ def rankings(request: Request, ladder_id: str) -> tuple[int, Any]:
     told = []
     for entry in entries:
         snake = state.snakes[entry["battlesnake_id"]]
-        told.append({**entry, "rank": 0, "snake_name": snake["name"], "owner": snake["owner"], "scores": {}})
-    ranked = [entry for entry in told if entry["games_played"] >= MIN_GAMES]
+        about_entry = {key: value for key, value in entry.items() if key not in ("leaderboard_entry_id", "active")}
+        told.append({**about_entry, "rank": 0, "snake_name": snake["name"], "owner": snake["owner"], "scores": {}})
+    ranked = [entry for entry in told if entry["games_played"] >= MIN_GAMES][:MOST_RANKED]
     ranked = [entry | {"rank": rank} for rank, entry in enumerate(ranked, 1)]
-    placement = [entry for entry in told if entry["games_played"] < MIN_GAMES]
+    placement = [entry for entry in told if entry["games_played"] < MIN_GAMES][:MOST_RANKED]
     about = {"leaderboard_id": ladder_id, "leaderboard_name": ladder["name"], "min_games": MIN_GAMES}
     return 200, {**about, "ranked": ranked, "placement": placement}
 
@@ -263,35 +285,46 @@ def leave(request: Request, ladder_id: str, snake_id: str) -> tuple[int, Any]:
 
 
 def create_game(request: Request) -> tuple[int, Any]:
-    user, told, state = request.who(), request.fields({"snakes": list, "board": str, "game_type": str}), request.state
+    user, state = request.who(), request.state
+    recent = [at for at in state.begun.get(user, []) if at > state.clock - WINDOW_S]
+    # A try that is refused counts as well.
+    state.begun[user] = [*recent, state.clock]
+    if len(recent) >= MAX_GAMES:
+        raise Refused(429, "too many games", {"Retry-After": str(round(WINDOW_S))})
+    told = request.fields({"snakes": list, "board": str, "game_type": str})
     ids = told["snakes"]
+    game_type = re.sub("[_ ]mode$", "", told["game_type"].lower())
     if not 1 <= len(ids) <= 4:
         raise Refused(400, "1 to 4 snakes")
     if told["board"] not in ("7x7", "11x11", "19x19"):
         raise Refused(400, "unknown board")
-    if told["game_type"] not in ("standard", "royale", "constrictor", "snail", "solo"):
+    if game_type not in GAME_TYPES:
         raise Refused(400, "unknown game type")
+    if game_type == "solo" and len(ids) != 1:
+        raise Refused(400, "solo takes exactly one snake")
     for snake_id in ids:
         snake = state.snakes.get(snake_id)
         if snake is None or (snake["owner"] != user and not snake["is_public"]):
-            raise Refused(403, "battlesnake is not yours and not public")
-    recent = [at for at in state.begun.get(user, []) if at > state.clock - WINDOW_S]
-    if len(recent) >= MAX_GAMES:
-        raise Refused(429, "too many games", {"Retry-After": str(round(recent[0] + WINDOW_S - state.clock) + 1)})
-    state.begun[user] = [*recent, state.clock]
-    game_id = state.add_game([], ids, board=told["board"], game_type=told["game_type"], status="pending", owner=user)
-    return 201, {"id": game_id, "status": "pending"}
+            raise Refused(400, "battlesnake not found or not accessible")
+    game_id = state.add_game([], ids, board=told["board"], game_type=game_type, status="waiting")
+    return 201, {"id": game_id, "status": "waiting"}
 
 
-def about_game(state: State, game: dict[str, Any]) -> dict[str, Any]:
-    names = [{"id": one, "name": state.snakes[one]["name"]} for one in game["snakes"]]
-    return {**{key: value for key, value in game.items() if key not in ("frames", "owner")}, "snakes": names}
+def about_game(state: State, game: dict[str, Any], *, without: Collection[str] = ()) -> dict[str, Any]:
+    names = [{"id": None if game["is_ladders"] else one, "name": state.snakes[one]["name"]} for one in game["snakes"]]
+    hidden = ("frames", "is_ladders", *without)
+    return {**{key: value for key, value in game.items() if key not in hidden}, "snakes": names}
+
+
+def takes_part(game: dict[str, Any], snake_ids: Collection[str]) -> bool:
+    """Whether one of these snakes plays, by its id: the ladder's games don't store it."""
+    return not game["is_ladders"] and not set(snake_ids).isdisjoint(game["snakes"])
 
 
 def list_games(request: Request) -> tuple[int, Any]:
     request.who()
     limit, snake_id = request.number("limit", 20, 100), request.query.get("snake_id")
-    games = [game for game in request.state.games.values() if snake_id is None or snake_id in game["snakes"]]
+    games = [game for game in request.state.games.values() if snake_id is None or takes_part(game, [snake_id])]
     return 200, [about_game(request.state, game) for game in reversed(games)][:limit]
 
 
@@ -304,28 +337,31 @@ def the_game(request: Request, game_id: str) -> dict[str, Any]:
 def details(request: Request, game_id: str) -> tuple[int, Any]:
     request.who()
     game = the_game(request, game_id)
-    return 200, {**about_game(request.state, game), "frames": game["frames"]}
+    about = about_game(request.state, game, without=("updated_at", "enqueued_at"))
+    return 200, {**about, "frames": game["frames"]}
 
 
 def statuses(request: Request) -> tuple[int, Any]:
     user, ids = request.who(), request.fields({"game_ids": list})["game_ids"]
     if len(ids) > 500:
         raise Refused(400, "at most 500 games")
+    mine = [snake["id"] for snake in request.state.snakes.values() if snake["owner"] == user]
     games = [request.state.games.get(one) for one in ids]
-    return 200, [{"id": g["id"], "status": g["status"], "winner": g["winner"]} for g in games if g and g["owner"] == user]
+    told = [game for game in games if game is not None and takes_part(game, mine)]
+    return 200, [{"id": game["id"], "status": game["status"]} for game in told]
 
 
 def for_the_viewer(request: Request, game_id: str) -> tuple[int, Any]:
     game = the_game(request, game_id)
     width, height = map(int, game["board"].split("x"))
-    return 200, {"Game": {"ID": game_id, "Status": game["status"], "Width": width, "Height": height}}
+    return 200, {"Game": {"ID": game_id, "Status": VIEWER_STATUS[game["status"]], "Width": width, "Height": height}}
 
 
 def frames(request: Request, game_id: str) -> tuple[int, Any]:
     game = the_game(request, game_id)
     offset, limit = request.number("offset", 0, 1 << 30), request.number("limit", 100, 100)
     page = game["frames"][offset : offset + limit]
-    return 200, {"Count": len(page), "Frames": page}
+    return 200, {"count": len(page), "frames": page}
 
 
 ROUTES: dict[tuple[str, str], Callable[..., tuple[int, Any]]] = {

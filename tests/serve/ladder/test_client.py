@@ -67,10 +67,10 @@ REFUSALS = {
     "no such ladder": (NotFoundError, lambda c: c.standings(NO_LADDER)),
     "joining no ladder": (NotFoundError, lambda c: c.join(NO_LADDER, NOBODYS)),
     "leaving where one isn't": (NotFoundError, lambda c: c.leave(NO_LADDER, NOBODYS)),
-    "a game of strangers": (NotAllowedError, lambda c: c.create_game([MISSING], board="7x7", game_type="solo")),
+    "a game of strangers": (RefusedError, lambda c: c.create_game([MISSING], board="7x7", game_type="solo")),
     "a game of nobody": (RefusedError, lambda c: c.create_game([], board="7x7", game_type="solo")),
     "no such game": (NotFoundError, lambda c: c.game(MISSING)),
-    "no such game's kind": (NotFoundError, lambda c: c.game_type(MISSING)),
+    "no such game's details": (NotFoundError, lambda c: c.details(MISSING)),
     "no such frames": (NotFoundError, lambda c: c.frames(MISSING, offset=0)),
 }
 

@@ -7,8 +7,12 @@ import json
 
 import pytest
 
+import agents
 from envs.battlesnake.recording import Recording, to_test
+from serve.archive.store import GameStore
+from serve.arena import create_app
 from tests.command_line import run
+from tests.envs.battlesnake.arena_shape import arena_game, end_request, is_alive, move_requests, played_games
 from tests.envs.battlesnake.recording.official import boards_of, official_games
 from tests.envs.battlesnake.traces import games
 from tests.serve.ladder.frames import frames_of, long_game
@@ -120,6 +124,51 @@ def test_a_game_that_is_still_played_waits(arena, command, game, tmp_path):
     assert not list(tmp_path.glob("outputs/arena-games/*"))
 
 
+def test_a_failed_game_is_never_taken_for_a_finished_one(arena, command, game, tmp_path):
+    """The board viewer calls it complete."""
+    arena.games[game]["status"] = "failed"
+    code, _, err = command("fetch", game)
+    assert code == 1
+    assert "runner died" in err
+    assert not list(tmp_path.glob("outputs/arena-games/*"))
+
+
+def test_a_draw_is_a_draw_though_arena_names_a_winner(arena, command, tmp_path):
+    turns = next(turns for turns in played_games(300, seed=1, side=7, num_snakes=2) if not ended(turns))
+    boards = [turn.board for turn in turns]
+    game = arena.add_game(frames_of(boards), [arena.add_snake("Hisser")], board="7x7")
+    assert command("fetch", game)[0] == 0
+    assert Recording.read(tmp_path / "outputs" / "arena-games" / f"{game}.jsonl").result["isDraw"] is True
+
+
+def test_the_ladders_games_are_known_from_the_servers_archive(arena, command, tmp_path):
+    """Arena's list leaves them out; the archive's other games, such as the doctor's and the command line's, aren't Arena's."""
+    mine, rival = arena.add_snake("s0"), arena.add_snake("s1", owner="bob")
+    turns = next(turns for turns in played_games(20, seed=2, side=7, num_snakes=2) if ended(turns) == {"s1"})
+    store = GameStore(f"sqlite:///{tmp_path}/outputs/games.db")
+    server = create_app({"flood": agents.make("flood")}, store=store).test_client()
+    ladders = arena.add_game([], [mine, rival], is_ladders=True, game_id="3b241101-e2bb-4255-8caf-4136c566a962")
+    for game in (arena_game(ladders), {**arena_game("local"), "ruleset": {"name": "standard", "version": "cli"}}):
+        requests = [request for request, _ in move_requests(turns, game) if request["you"]["id"] == "s0"]
+        server.post("/start", json=requests[0])
+        for request in requests:
+            server.post("/move", json=request)
+        server.post("/end", json=end_request(turns, game, "s0").request)
+    assert store.flush(20)
+    store.close()
+    arena.games[ladders]["frames"] = frames_of([turn.board for turn in turns])
+    arena.games[ladders]["board"] = "7x7"
+    (told,) = json.loads(command("games", "--lost", "--json")[1])
+    assert (told["id"], told["result"], told["source"], told["mine"]) == (ladders, "lost", "archive", ["s0"])
+    code, out, _ = command("fetch", "--all", "--lost")
+    assert code == 0
+    assert f"{ladders}  all {len(turns) - 1} turns follow the rules (known from: archive)" in out
+
+
+def ended(turns):
+    return {snake["id"] for snake in turns[-1].board["snakes"] if is_alive(snake)}
+
+
 def test_a_game_that_never_ends_is_left(arena, command, game, frames):
     arena.games[game]["frames"] = [{**frames[0], "Turn": turn} for turn in range(6000)]
     code, _, err = command("fetch", game)
@@ -200,12 +249,14 @@ def test_fetch_wants_to_know_which(arena, command, words):
 
 def test_games_lists_results_and_filters_them(arena, command):
     mine, rival = arena.add_snake("Hisser"), arena.add_snake("Rival", owner="bob")
-    for day, fields in enumerate([{"winner": mine}, {"winner": rival}, {"winner": "Rival"}, {}, {"status": "running"}], 1):
+    for day, fields in enumerate(
+        [{"winner": mine}, {"winner": rival}, {"winner": "Rival"}, {"status": "failed"}, {"status": "running"}], 1
+    ):
         arena.add_game([], [mine, rival], created_at=f"2026-11-{day:02}T12:00:00Z", **fields)
     listed = lambda *words: [(g["created_at"][8:10], g["result"]) for g in json.loads(command("games", *words, "--json")[1])]  # noqa: E731
-    assert listed() == [("05", ""), ("04", "draw"), ("03", "lost"), ("02", "lost"), ("01", "won")]
+    assert listed() == [("05", ""), ("04", ""), ("03", "lost"), ("02", "lost"), ("01", "won")]
     assert listed("--lost", "--since", "2026-11-03") == [("03", "lost")]
-    assert listed("--since", "2026-11-04T11:00:00") == [("05", ""), ("04", "draw")]
+    assert listed("--since", "2026-11-04T11:00:00") == [("05", ""), ("04", "")]
     assert "Hisser, Rival" in command("games")[1]
 
 

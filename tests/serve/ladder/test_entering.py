@@ -126,11 +126,32 @@ def test_leave_pauses_on_every_ladder_and_enter_brings_back(arena, command, snak
     assert code == 0
     assert "Standard, Royale" in out
     assert [entry["active"] for entry in arena.entries.values()] == [False, False]
-    code, _, err = command("leave", "Hisser")
-    assert code == 2
-    assert "on no ladder" in err
     command("enter", snake_url, "--name", "Hisser", "--ladder", "Royale")
     assert [arena.entries[ladder, next(iter(arena.snakes))]["active"] for ladder in ladders] == [False, True]
+
+
+def test_leave_finds_a_snake_beyond_the_first_100(arena, command):
+    mine, ladder = arena.add_snake("Hisser"), arena.add_ladder("Standard")
+    counts = {"games_played": 50, "active": True}
+    for number in range(100):
+        rival = arena.add_snake(f"rival {number}", owner="bob")
+        arena.entries[ladder, rival] = {"battlesnake_id": rival, "display_score": 20.0 + number, **counts}
+    arena.entries[ladder, mine] = {"battlesnake_id": mine, "display_score": 1.0, **counts}
+    assert "Standard: not among the first 100" in command("status", "--no-sweep")[1]
+    assert "Standard" in command("leave", "Hisser")[1]
+    assert not arena.entries[ladder, mine]["active"]
+
+
+def test_waiting_ends_with_a_game_that_fails(arena, command):
+    arena.add_snake("Hisser")
+
+    def fail(request):
+        next(iter(arena.games.values()))["status"] = "failed"
+
+    arena.disturb += [None, None, None, fail]
+    _, out, _ = command("play", "Hisser", "--type", "solo", "--wait", "30")
+    assert out.splitlines()[-1].endswith("failed")
+    assert sum(arena.pauses) <= 5
 
 
 def test_leave_knows_only_ones_own_snakes(arena, command):
@@ -144,6 +165,9 @@ def test_leave_knows_only_ones_own_snakes(arena, command):
 def test_leave_where_the_snake_never_was(arena, command):
     arena.add_snake("Hisser")
     arena.add_ladder("Standard")
+    code, _, err = command("leave", "Hisser")
+    assert code == 2
+    assert "on no ladder" in err
     code, _, err = command("leave", "Hisser", "--ladder", "Standard")
     assert code == 2
     assert "404" in err
@@ -163,7 +187,7 @@ def test_play_names_ones_own_a_rival_on_a_ladder_and_an_id(arena, command):
     assert code == 0
     games = list(arena.games.values())
     assert [game["id"] for game in json.loads(out)] == [game["id"] for game in games]
-    assert [(g["snakes"], g["board"], g["game_type"]) for g in games] == [([mine, rival, third, mine], "7x7", "royale")] * 2
+    assert [(g["snakes"], g["board"], g["game_type"]) for g in games] == [([mine, rival, third, mine], "7x7", "Royale")] * 2
 
 
 def test_play_waits_for_the_21st_game_as_long_as_arena_says(arena, command):
@@ -172,8 +196,8 @@ def test_play_waits_for_the_21st_game_as_long_as_arena_says(arena, command):
     assert code == 0
     assert len(arena.games) == 25
     assert out.splitlines()[-1].startswith("25/25")
-    assert arena.pauses == [601.0]
-    assert "too many requests; the next try in 601 s" in err
+    assert arena.pauses == [600.0]
+    assert "too many requests; the next try in 600 s" in err
 
 
 def test_play_says_what_had_begun_when_the_site_went_down(arena, command):
@@ -190,7 +214,7 @@ def test_a_game_that_never_ends_is_waited_for_no_longer_than_said(arena, command
     arena.add_snake("Hisser")
     code, out, _ = command("play", "Hisser", "--type", "solo", "--wait", "30")
     assert code == 0
-    assert out.splitlines()[-1].endswith("pending")
+    assert out.splitlines()[-1].endswith("waiting")
     assert sum(arena.pauses) == 30
     assert min(arena.pauses) >= 2
 
@@ -201,7 +225,7 @@ def test_a_game_that_never_ends_is_waited_for_no_longer_than_said(arena, command
         (["Hiser"], "Did you mean 'Hisser'?"),
         (["Hisser"] * 5, "1 to 4"),
         (["Twin"], "2 snakes on the ladders are called 'Twin'"),
-        ([MISSING], "403"),
+        ([MISSING], "not accessible"),
         (["Hisser", "--board", "8x8"], "unknown board '8x8'"),
         (["Hisser", "--type", "wrapped"], "unknown type 'wrapped'"),
         (["Hisser", "--games", "0"], "less than 1"),

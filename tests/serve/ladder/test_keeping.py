@@ -22,7 +22,7 @@ def game(arena):
 
 def test_the_archive_shows_it_as_ones_own_game(command, game, capsys, tmp_path):
     archive = f"sqlite:///{tmp_path / 'games.db'}"
-    code, out, _ = command("fetch", game, "--database", archive)
+    code, out, _ = command("fetch", game, "--keep", "--database", archive)
     assert code == 0
     assert "kept as the game of Snake s1" in out
     (row,) = json.loads(run(capsys, "games", "list", "--database", archive, "--json")[1])
@@ -43,7 +43,7 @@ def test_what_was_fetched_before_is_kept_too_and_once(command, game, capsys, tmp
     archive = f"sqlite:///{tmp_path / 'games.db'}"
     assert command("fetch", game)[0] == 0
     for _ in range(2):
-        assert command("fetch", game, "--database", archive)[0] == 0
+        assert command("fetch", game, "--keep", "--database", archive)[0] == 0
     assert len(json.loads(run(capsys, "games", "list", "--database", archive, "--json")[1])) == 1
 
 
@@ -51,7 +51,7 @@ def test_a_game_that_is_there_does_not_move_to_the_top_again(command, arena, gam
     archive = f"sqlite:///{tmp_path / 'games.db'}"
     later = arena.add_game(frames_of(long_game()), [arena.add_snake("Snake s1")], board="19x19")
     for one in (game, later, game):
-        assert command("fetch", one, "--database", archive)[0] == 0
+        assert command("fetch", one, "--keep", "--database", archive)[0] == 0
     games = json.loads(run(capsys, "games", "list", "--database", archive, "--json")[1])
     assert [one["id"] for one in games] == [later, game]
 
@@ -63,7 +63,7 @@ def test_a_game_that_is_there_does_not_move_to_the_top_again(command, arena, gam
 def test_it_can_be_watched_whatever_the_snake_is_called(command, arena, tmp_path, name, kept):
     frames = json.loads(json.dumps(frames_of(long_game()[:5])).replace('"Snake s1"', json.dumps(name)))
     game, archive = arena.add_game(frames, [arena.add_snake(name)], board="19x19"), f"sqlite:///{tmp_path / 'games.db'}"
-    assert command("fetch", game, "--database", archive)[0] == 0
+    assert command("fetch", game, "--keep", "--database", archive)[0] == 0
     store = GameStore(archive)
     client = create_app({"flood": agents.make("flood")}, store=store).test_client()
     (listed,) = client.get("/api/games").get_json()["games"]
@@ -75,6 +75,6 @@ def test_it_can_be_watched_whatever_the_snake_is_called(command, arena, tmp_path
 
 @pytest.mark.parametrize("url", ["mysql://x", "sqlite:////proc/none/games.db"])
 def test_an_archive_that_cannot_be_is_one_line(command, game, url):
-    code, _, err = command("fetch", game, "--database", url)
+    code, _, err = command("fetch", game, "--keep", "--database", url)
     assert code == 2
     assert err.count("\n") == 1
