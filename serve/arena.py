@@ -30,6 +30,7 @@ from serve.archive.store import GameStore
 from serve.cores import Cores
 from serve.customizations import Look
 from serve.deadline import MAX_THINK_MS, Decider
+from serve.draining import DRAINING, Draining
 from serve.game_memory import GameMemory
 from serve.metrics import Metrics
 from serve.transport.rate_limit import NewGames, RateLimit
@@ -65,6 +66,7 @@ def create_app(
     secret: str | None = None,
     rate_limit: float | None = None,
     trusted_proxies: Iterable[str] = (),
+    drain_s: float = 0.0,
     cores: int | None = None,
     max_think_ms: float = MAX_THINK_MS,
 ) -> Flask:
@@ -76,6 +78,7 @@ def create_app(
     * `secret` has at least 16 letters and digits. It is the first part of the snakes' paths, and without it they answer nobody.
     * `rate_limit` is the number of requests per second from one address.
     * `trusted_proxies` are the addresses or networks of proxies whose X-Forwarded-For tells from which address a request comes.
+    * `drain_s` is how many seconds the server answers on, while `/health` says 503, once it is asked to end.
     * `cores` is how many agents think at a time (default: as many as there are cores).
     * `max_think_ms` is how long one call may think at most.
 
@@ -92,6 +95,7 @@ def create_app(
     app = Flask("procsnake", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.extensions[GAMES] = store
+    app.extensions[DRAINING] = Draining(drain_s)
     app.extensions[TRUSTED_PROXIES] = TrustedProxies(trusted_proxies)
     # People enter their snake's URL with a slash at the end or without.
     app.url_map.strict_slashes = False
@@ -256,9 +260,11 @@ def _snake_routes(snake: _Snake, name: str, limit: RateLimit | None, access: Acc
 
 def _add_owners_routes(app: Flask, store: GameStore | None, access: Access, counts: Metrics, *, has_secret: bool) -> None:
     @app.get("/health")
-    def health() -> Response:
-        """Moves are answered whether games can be saved or not, so only that is asked."""
-        return jsonify(status="ok")
+    def health() -> tuple[Response, int]:
+        """Moves are answered whether games can be saved or not, so only that is asked, and whether it will go on."""
+        if app.extensions[DRAINING].has_begun:
+            return jsonify(status="draining"), 503
+        return jsonify(status="ok"), 200
 
     @app.get("/metrics")
     def measured() -> Any:

@@ -142,6 +142,13 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="proxy, or network of proxies, whose X-Forwarded-For says who calls; may be repeated (default: none)",
     )
+    parser.add_argument(
+        "--drain",
+        type=between(0, 300),
+        default=0,
+        metavar="SECONDS",
+        help="answer on for so long after SIGTERM while /health says 503, so that a proxy moves on (default: %(default)s)",
+    )
     think = "the most milliseconds that one call may think, whatever a game's time-out is (default: %(default)s)"
     parser.add_argument("--max-think-ms", type=at_least(100), default=1000, metavar="MS", help=think)
     token = "whoever has this token may watch games and read metrics from elsewhere (default: PROCSNAKE_TOKEN)"
@@ -250,7 +257,12 @@ def run_serve(options: argparse.Namespace) -> int:
             # Two may have bound the port and warmed up; the other one's answer isn't to be told as ours.
             begin_to_listen(listener)
             processes.announce(url, text)
-            processes.run(lambda: _make_app(options, _ready(options), _store(options)), listener, workers=options.workers)
+            processes.run(
+                lambda: _make_app(options, _ready(options), _store(options)),
+                listener,
+                workers=options.workers,
+                drain_s=options.drain,
+            )
         else:
             _run_here(_make_app(options, served, _store(options)), listener, text)
     return 0
@@ -323,6 +335,7 @@ def _make_app(options: argparse.Namespace, served: dict[str, Any], store: Any = 
         secret=options.secret,
         rate_limit=options.rate_limit,
         trusted_proxies=options.trusted_proxy,
+        drain_s=options.drain,
         max_think_ms=options.max_think_ms,
         cores=max(1, usable_cores() // options.workers),
     )

@@ -105,8 +105,10 @@ def announce(url: str, text: str) -> None:
             os._exit(0)
 
 
-def run(make_app: Callable[[], Flask], listener: socket.socket, *, workers: int = 1) -> None:
+def run(make_app: Callable[[], Flask], listener: socket.socket, *, workers: int = 1, drain_s: float = 0.0) -> None:
     """Serve on a bound socket, which gunicorn takes over, until a signal ends it. Each worker calls `make_app`.
+
+    The workers may take `drain_s` seconds to drain (`serve.draining`).
 
     A closed terminal ends it, too, unless this process ignores SIGHUP. Raises `SystemExit` at the end, as gunicorn does.
     """
@@ -114,7 +116,7 @@ def run(make_app: Callable[[], Flask], listener: socket.socket, *, workers: int 
 
     class Application(BaseApplication):
         def load_config(self) -> None:
-            for name, value in _settings(listener.detach(), workers).items():
+            for name, value in _settings(listener.detach(), workers, drain_s).items():
                 self.cfg.set(name, value)
 
         def load(self) -> Flask:
@@ -124,12 +126,12 @@ def run(make_app: Callable[[], Flask], listener: socket.socket, *, workers: int 
         Application().run()
 
 
-def _settings(fd: int, workers: int) -> dict[str, Any]:
+def _settings(fd: int, workers: int, drain_s: float) -> dict[str, Any]:
     return {
         "bind": f"fd://{fd}",
         "workers": workers,
         "worker_class": _worker_class(),
-        "graceful_timeout": STOP_S + 2,
+        "graceful_timeout": STOP_S + 2 + int(drain_s),
         "logger_class": gunicorn_logger(),
         "proc_name": "procsnake",
         # Nothing else may steer the server.

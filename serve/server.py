@@ -31,6 +31,7 @@ from envs.battlesnake.webhook import game_object, move_request, read_move_reques
 from envs.common.errors import ProcsnakeError
 from serve.archive.outcome import cause_of_death
 from serve.deadline import safest_move
+from serve.draining import DRAINING, Draining
 from serve.logs import Seldom
 from serve.transport.connections import Connections, protocols
 from serve.transport.front import Front
@@ -56,6 +57,7 @@ class Loop(uvicorn.Server):
 
     def __init__(self, app: Flask, *, on_beat: Callable[[], None] | None = None) -> None:
         self._front, self._on_beat = Front(app), on_beat
+        self._draining: Draining = app.extensions.get(DRAINING, Draining())
         self._wake: Callable[[], object] | None = None
         config = uvicorn.Config(
             self._front,
@@ -78,8 +80,12 @@ class Loop(uvicorn.Server):
         super().__init__(config)
 
     def stop(self) -> None:
-        """Take no more requests, answer the running ones, and end. Any thread and any signal handler may call this."""
-        self.should_exit = True
+        """Take no more requests once drained, answer the running ones, and end. The second call ends what drains.
+
+        Any thread and any signal handler may call this.
+        """
+        self._draining.begin()
+        self.should_exit = self._draining.is_over
         if (wake := self._wake) is not None:
             with suppress(RuntimeError):  # the loop has ended
                 wake()
@@ -91,10 +97,12 @@ class Loop(uvicorn.Server):
             # Uvicorn would call by the wall clock, and not at all once that is set back; gunicorn kills whoever is silent.
             if self._on_beat is not None and counter % _TICKS_PER_BEAT == 0:
                 self._on_beat()
+            self.should_exit = self.should_exit or self._draining.is_over
             if await self.on_tick(counter):
                 return
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(stopping.wait(), _TICK_S)
+            stopping.clear()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)
