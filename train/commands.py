@@ -46,6 +46,7 @@ examples:
   procsnake train battlesnake-imitation --from-games outputs/arena-games --snakes Hisser --minutes 5     # clone a snake
   procsnake train battlesnake-league --init-from runs/battlesnake-imitation-…     # PPO, from the weights of that policy
   procsnake train --resume runs/battlesnake-ppo-…     # go on after Ctrl-C or a crash
+  procsnake train --resume RUN --minutes 10           # train further: ten minutes more, also of a run that has ended
   procsnake train --resume RUN --finish             # end it where it is, with the policy that it has so far
   procsnake train --resume RUN --set num_env_runners=4    # the same with more processes; nothing else may change
   procsnake train --resume RUN --trust                # go on with a run that another machine made; this executes its code
@@ -104,7 +105,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     begin = "begin with the weights and the network of a run, a bundle or a champion"
     parser.add_argument("--init-from", metavar="BUNDLE", help=begin)
     parser.add_argument("--help-keys", action="store_true", help="list every key that --set takes, and end")
-    parser.add_argument("--minutes", type=float, help="short for --set budget.max_minutes=…")
+    parser.add_argument("--minutes", type=float, help="short for --set budget.max_minutes=…; with --resume: so many more")
     seeds = "train with N seeds, one after the other; called again, it goes on with those that aren't finished"
     parser.add_argument("--seeds", type=at_least(2), metavar="N", help=seeds)
     add_json(parser)
@@ -169,8 +170,6 @@ def run_train(options: argparse.Namespace) -> int:
         return _list_experiments(options)
     overrides = options.set + ([f"budget.max_minutes={options.minutes}"] if options.minutes is not None else [])
     begins = _beginnings(options)
-    if options.resume and options.minutes is not None:
-        raise ConfigError("--resume goes on with the run's own budget; --minutes is for a new run")
     if options.trust and not options.resume:
         raise ConfigError("--trust is for --resume; an experiment that you name is run as it is")
     if options.finish and not options.resume:
@@ -187,7 +186,8 @@ def run_train(options: argparse.Namespace) -> int:
     if options.seeds:
         require_path(options.runs)
     more = {"trackers": options.trackers, "cluster": options.cluster, "trust": options.trust}
-    more |= {"sizes": overrides if options.resume else (), "wait_minutes": options.wait or 0.0, "finish": options.finish}
+    more |= {"sizes": options.set if options.resume else (), "wait_minutes": options.wait or 0.0, "finish": options.finish}
+    more |= {"minutes": options.minutes if options.resume else None}
     if options.seeds and experiment is not None:
         require_one_stage(experiment, "--seeds")
         return _train_seeds(experiment, options, more)
@@ -350,8 +350,11 @@ def run_tune(options: argparse.Namespace) -> int:
     if options.on == "sagemaker":
         return tuner_command.run(options, overrides)
     experiment = Experiment.load(options.experiment, overrides).search(options.search)
+    # What is short for a trial would be too short for what is trained in the end.
+    lasting = [override for override in overrides if not override.startswith("budget.")]
+    budget = Experiment.load(options.experiment, lasting).budget
     with progress_on_stderr(options):
-        result = tune(experiment, runs_dir=options.runs, cluster=options.cluster)
+        result = tune(experiment, runs_dir=options.runs, cluster=options.cluster, budget=budget)
     failed = sum(bool(trial.error) for trial in result.trials)
     if failed:
         print(f"{failed} of {len(result.trials)} trials failed; trials.csv says why", file=sys.stderr)
@@ -360,7 +363,7 @@ def run_tune(options: argparse.Namespace) -> int:
         print_json(asdict(result))
         return code
     print(f"\n{table(result, experiment.tune.metric)}\n\nsearch: {result.path}\nbest experiment: {result.best_config}")
-    print(f"train it: {shell_command('train', '--config', result.best_config)}")
+    print(f"train it for {budget.in_words}: {shell_command('train', '--config', result.best_config)}")
     return code
 
 

@@ -75,6 +75,13 @@ class Budget:
         if self.total_agent_steps is None and self.max_minutes is None:
             raise ConfigError("budget sets neither total_agent_steps nor max_minutes, so the run would never end; set one")
 
+    @property
+    def in_words(self) -> str:
+        """The budget as text: "3 minutes", "8,000,000 decisions or 60 minutes"."""
+        limits = [f"{self.total_agent_steps:,} decisions"] if self.total_agent_steps else []
+        limits += [f"{self.max_minutes:g} minutes"] if self.max_minutes is not None else []
+        return " or ".join(limits)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoints:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from train.rllib.gpus import require_gpus
 from train.rllib.ray_runtime import is_lost_process, num_processes, running_ray
 from train.runs.evaluation import Evaluator
 from train.runs.folder import ASKED, Checkpoint, RunError, RunFolder, require_place, resume_command
+from train.runs.further import exported, fraction_done, further, why_ended
 from train.runs.lock import locked
 from train.runs.mirror import Mirror, fetched, new_mirror, staged
 from train.runs.object_store import StoredFolder, is_address
@@ -71,6 +72,7 @@ def train(
     sizes: Sequence[str] = (),
     wait_minutes: float = 0.0,
     finish: bool = False,
+    minutes: float | None = None,
 ) -> RunResult:
     """Run `experiment` in a new folder under `runs_dir`, or continue the run in folder `resume` from its newest checkpoint.
 
@@ -86,6 +88,7 @@ def train(
     * `trust` resumes a run that this machine didn't make, and executes the code that it brings (`train.runs.resuming`).
     * `wait_minutes` is how long a cluster that is too small may take to start more machines.
     * `finish` ends the run in `resume` where it is: nothing more is learned, and what was trained so far is exported.
+    * `minutes` trains the run in `resume` for so many minutes more, also one that has ended (`train.runs.further`).
     * `sizes` resumes with another number of processes, by overrides as "num_env_runners=4" (`train.runs.resizing`).
 
     The folder of a new run whose start fails is removed, as long as nothing was learned.
@@ -95,7 +98,7 @@ def train(
     """
     options: dict[str, Any] = {
         "on_iteration": on_iteration, "command": command, "trackers": trackers, "cluster": cluster, "trust": trust,
-        "sizes": sizes, "wait_minutes": wait_minutes, "finish": finish,
+        "sizes": sizes, "wait_minutes": wait_minutes, "finish": finish, "minutes": minutes,
     }  # fmt: skip
     if resume is not None and is_address(resume):
         with fetched(StoredFolder.at(os.fspath(resume))) as (folder, mirror):
@@ -120,9 +123,10 @@ def _train(
     sizes: Sequence[str],
     wait_minutes: float,
     finish: bool,
+    minutes: float | None,
 ) -> RunResult:
     """Train here. `kept_at` is the mirror of the run to resume, or the stored folder of a new run's mirror, if it has one."""
-    begun = _begun(experiment, resume, sizes, finish=finish)
+    begun = _begun(experiment, resume, sizes, finish=finish, minutes=minutes)
     require_trackers(trackers)
     if begun:
         folder, saved = begun
@@ -137,7 +141,12 @@ def _train(
             require_trust(folder, saved, trust=trust)
             stack.enter_context(locked(folder.path))
             start = starting_point(folder, saved, trust=trust, say=progress.say)
-            _require_something_learned(folder, start, finish=finish)
+            _require_something_learned(folder, start, finish=finish or minutes is not None)
+            if start and minutes is None and (ended := _ended(folder, saved, start, progress)):
+                return ended
+            if start and minutes is not None:
+                longer, start = further(saved, start, minutes)
+                experiment = replace(experiment, budget=longer.budget, stop=longer.stop)
         progress.status("preparing the world")
         evaluator = check(experiment, begins=start is None, progress=progress)
         asked = experiment
@@ -153,6 +162,8 @@ def _train(
         if mirror:
             folder.address = str(mirror.run)
         folder.clean()
+        if minutes is not None:
+            folder.change(experiment)
         # Ray has put a handler of its own in place of the one for SIGTERM.
         stop = stack.enter_context(_stop_on_signals(progress))
         algorithm = stack.enter_context(_built(experiment, cluster))
@@ -172,13 +183,20 @@ def _train(
 
 
 def _begun(
-    experiment: Experiment | None, resume: str | os.PathLike[str] | None, sizes: Sequence[str], *, finish: bool
+    experiment: Experiment | None,
+    resume: str | os.PathLike[str] | None,
+    sizes: Sequence[str],
+    *,
+    finish: bool,
+    minutes: float | None,
 ) -> tuple[RunFolder, Experiment] | None:
     """The run to resume and its experiment, or None for a new run. Raises `ConfigError` for arguments that contradict."""
     if (experiment is None) == (resume is None):
         raise ConfigError("train() needs either an experiment or the folder of a run to resume")
-    if (sizes or finish) and resume is None:
-        raise ConfigError("train() takes sizes and finish with resume: they are for a run that was begun")
+    if (sizes or finish or minutes is not None) and resume is None:
+        raise ConfigError("train() takes sizes, finish and minutes with resume: they are for a run that was begun")
+    if finish and minutes is not None:
+        raise ConfigError("--finish ends the run where it is, and --minutes trains it further; leave out one of them")
     return None if resume is None else RunFolder.open(Path(resume))
 
 
@@ -186,6 +204,19 @@ def _require_something_learned(folder: RunFolder, start: Checkpoint | None, *, f
     """Raise `RunError` if a run is to be finished that has no checkpoint yet."""
     if finish and start is None:
         raise RunError(f"{folder.path} has no checkpoint, so no policy yet. Go on with it: {resume_command(folder.path)}")
+
+
+def _ended(folder: RunFolder, experiment: Experiment, start: Checkpoint, progress: Progress) -> RunResult | None:
+    """The result of a run that has nothing left to train and has exported its policy, which is said; None for others."""
+    _, counters = start
+    path = exported(folder, start)
+    if path is None or fraction_done(experiment.budget, counters) < 1.0:
+        return None
+    again = resume_command(folder.place)
+    progress.say(f"{folder.place} has ended: {why_ended(experiment, counters)}. Train it further: {again} --minutes 10")
+    last = folder.curve()[-1:]
+    metrics = {name: float(value) for row in last for name, value in row.items() if value}
+    return RunResult(folder.path, path, True, metrics, folder.address)
 
 
 def _created(runs_dir: Path, experiment: Experiment, asked: Experiment) -> RunFolder:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import shutil
 import sys
+from contextlib import nullcontext
 
 import pytest
 import yaml
@@ -197,6 +199,26 @@ def test_only_a_run_that_was_begun_is_ended_early(capsys):
     code, _, error = run(capsys, "train", "battlesnake-ppo", "--finish")
     assert code == 2
     assert "--finish is for --resume" in error
+
+
+def test_the_best_experiment_of_a_search_has_the_budget_that_it_had_before_its_trials(tmp_path, monkeypatch, capsys):
+    """Ray Tune isn't asked: only the trials' budget and the one that is written down are looked at."""
+    budgets = []
+
+    def searched(base, settings, spaces, folder, *given):
+        budgets.append(base.budget.max_minutes)
+        return [Trial(folder / "a", {"ppo.gamma": 0.9}, 1.0, 100, "")]
+
+    monkeypatch.setattr("train.tuning.tune.running_ray", lambda *given: nullcontext())
+    monkeypatch.setattr("train.tuning.tune._search", searched)
+    tune = ("tune", "battlesnake-ppo", "--search", "ppo.gamma=0.8,0.9", "--runs", str(tmp_path))
+    for short in (["--minutes", "0.1"], ["--set", "budget.max_minutes=0.1"]):
+        _, said, _ = run(capsys, *tune, *short)
+        (written,) = tmp_path.glob("*/best.yaml")
+        assert Experiment.load(written).budget.max_minutes == 3
+        assert "train it for 3 minutes: " in said
+        shutil.rmtree(written.parent)
+    assert budgets == [0.1, 0.1]
 
 
 @pytest.mark.parametrize(("error", "code"), [("", 0), ("it fell", 1)])

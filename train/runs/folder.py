@@ -133,6 +133,16 @@ class RunFolder:
         folder.sign_config()
         return folder
 
+    def change(self, experiment: Experiment) -> None:
+        """Write another budget and target, those of `experiment`, into `config.yaml`, whose note stays."""
+        note = parse_yaml(read_text(self.path / CONFIG, MAX_YAML_BYTES)).get("run") or {}
+        own = experiment.to_dict()
+        changed = {key: own[key] for key in ("budget", "stop")}
+        if ASKED in note:
+            note[ASKED] = {**note[ASKED], **changed}
+        before = Experiment.load(self.path / CONFIG).to_dict()
+        RunFolder.set_up(self.path, Experiment.from_dict({**before, **changed}), note)
+
     @classmethod
     def open(cls, path: Path) -> tuple[RunFolder, Experiment]:
         """Open an existing run. Returns the run and its experiment. Raises `RunError` if `path` is no run."""

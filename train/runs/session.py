@@ -15,6 +15,7 @@ from train.config import Experiment
 from train.rollouts.levels import LEVELS, LevelTable
 from train.runs.evaluation import Evaluator
 from train.runs.folder import BUNDLE, CONFIG, Checkpoint, RunError, RunFolder, disk_errors, resume_command
+from train.runs.further import fraction_done
 from train.runs.initial_weights import initial_weights
 from train.runs.metrics import LEVEL_RETURNS, comes_late, progress_row
 from train.runs.mirror import Mirror, UnsentError
@@ -127,14 +128,7 @@ class Session:
 
     def fraction_done(self) -> float:
         """Return the part of the budget that is used: from 0 to 1 or slightly more; 1 once the target is reached."""
-        if self.counters.get("target_reached"):
-            return 1.0
-        budget, fraction = self.experiment.budget, 0.0
-        if budget.total_agent_steps:
-            fraction = self.counters["agent_steps"] / budget.total_agent_steps
-        if budget.max_minutes is not None:
-            fraction = max(fraction, self.counters["minutes"] / budget.max_minutes if budget.max_minutes else 1.0)
-        return fraction
+        return fraction_done(self.experiment.budget, self.counters)
 
     def save(self) -> None:
         """Write a checkpoint."""

@@ -23,7 +23,7 @@ import yaml
 from envs.common.columns import in_columns
 from envs.common.errors import ConfigError
 from envs.common.whole_files import write_whole
-from train.config import Experiment, Tune
+from train.config import Budget, Experiment, Tune
 from train.rllib.ray_runtime import running_ray
 from train.run import check
 from train.runs.folder import RunError, disk_errors, require_place
@@ -68,10 +68,16 @@ def _tell(line: str) -> None:
 
 
 def tune(
-    experiment: Experiment, *, runs_dir: str | os.PathLike[str] = "runs", say: Say = _tell, cluster: str | None = None
+    experiment: Experiment,
+    *,
+    runs_dir: str | os.PathLike[str] = "runs",
+    say: Say = _tell,
+    cluster: str | None = None,
+    budget: Budget | None = None,
 ) -> TuneResult:
     """Search as `experiment.tune` says. `say` is called with a line on each trial that ends.
 
+    `budget` is that of the best experiment, as it is written down; the trials have the experiment's own, which is the default.
     With `cluster`, the trials run on the Ray cluster at this address, all of whose machines must see the folder `runs_dir`.
 
     Raises `ConfigError` or `UnknownNameError` for an experiment or a search space that can't be, and `RunError` if all trials
@@ -102,7 +108,7 @@ def tune(
         trials = _search(base, settings, spaces, folder, room, say)
     if all(trial.error for trial in trials):
         raise RunError(f"every trial failed; the first with: {trials[0].error}. The search lies in {folder}")
-    return _write_down(folder, base, trials, settings.metric)
+    return _write_down(folder, replace(base, budget=budget or base.budget), trials, settings.metric)
 
 
 def _require_room(room: list[dict[str, float]]) -> None:
