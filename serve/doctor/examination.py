@@ -14,11 +14,15 @@ from serve.doctor import load as company
 from serve.doctor import requests
 from serve.doctor.client import Reply, SnakeClient
 from serve.doctor.findings import FAULT, FINE, Finding, Report
+from serve.margins import REACH_MS
 
 MAX_GAMES, MAX_MOVES, MAX_SECONDS = 20, 2000, 600
 _INFO_LIMIT_MS = 1000
 """The arena waits as long for `GET /` before each game."""
 _CALLERS, _ROUNDS = 8, 32
+_WAY_CALLS = 5
+_FAR_SHARE = 0.4
+"""The share of a time-out from which on the way to the snake is worth a warning."""
 
 
 def examine(
@@ -54,6 +58,7 @@ def _all_findings(client: SnakeClient, report: Report, *, games: int, moves: int
     timeout_ms = report.timeout_ms
     stages: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("GET /", lambda: _check_info(client)),
+        ("the way", lambda: _check_way(client, timeout_ms)),
         ("the four calls", lambda: _check_calls(client, timeout_ms)),
         ("orientation", lambda: _check_ways_out(client, timeout_ms)),
         ("odd requests", lambda: _check_odd_ones(client, timeout_ms, until)),
@@ -95,6 +100,22 @@ def _check_info(client: SnakeClient) -> Iterator[Finding]:
     kept = second.answer is not None and second.answer.keeps_connection
     told = "stays open for the next request" if kept else "is closed after each answer"
     yield Finding("connection", told, "" if kept else "closes-connection")
+
+
+def _check_way(client: SnakeClient, timeout_ms: int) -> Iterator[Finding]:
+    """`GET /` is answered from memory, so nearly all of its time is the way there and back."""
+    replies = [client.info() for _ in range(_WAY_CALLS)]
+    failed = [reply for reply in replies if reply.fault]
+    if failed:
+        yield Finding("the way", failed[0].told, failed[0].fault)
+        return
+    way_ms = max(reply.ms for reply in replies)
+    share = way_ms / timeout_ms
+    told = f"there and back takes up to {way_ms:.0f} of {timeout_ms} ms ({share:.0%}); the rest is left to think"
+    if timeout_ms - way_ms < REACH_MS:
+        yield Finding("the way", told, "out-of-reach")
+    else:
+        yield Finding("the way", told, "far" if share >= _FAR_SHARE else "")
 
 
 def _check_look(reply: Reply) -> Iterator[Finding]:

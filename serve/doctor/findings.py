@@ -35,6 +35,8 @@ FAULTS: Mapping[str, Fault] = {
     "bad-color": Fault(WARNING, 'GET / should have "color" as "#RRGGBB"; else the platform chooses one'),
     "slow-info": Fault(FAULT, "answer GET / from memory within a second, or games begin without your snake's look"),
     "cold-start": Fault(WARNING, "load and compile everything before listening, and choose a host that doesn't sleep"),
+    "far": Fault(WARNING, "host the snake nearer to the platform: what the way takes is taken from its thinking"),
+    "out-of-reach": Fault(FAULT, "no answer can be in time, not even one at once: host the snake nearer to the platform"),
     "no-move": Fault(FAULT, 'answer /move with {"move": "up"}, "down", "left" or "right"'),
     "uppercase-move": Fault(FAULT, "write moves in lower case"),
     "invalid-move": Fault(FAULT, 'moves are "up", "down", "left" and "right"; an engine plays your last one again'),
