@@ -270,7 +270,8 @@ def _session(bundle: Bundle, threads: int) -> Any:
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     # Threads that spin while they wait take the core from whoever else plays on this machine.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 3
+    # Only fatal errors: its log prints a stranger's names as they are, and its exceptions say the same.
+    options.log_severity_level = 4
     # Its own format may name other files, too; only ONNX's was looked through.
     options.add_session_config_entry("session.load_model_format", "ONNX")
     try:

@@ -21,7 +21,9 @@ def load_graph(content: bytes) -> Any:
         simplified = Path(folder, "simplified.onnx")
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        options.optimized_model_filepath, options.log_severity_level = str(simplified), 3
+        options.optimized_model_filepath = str(simplified)
+        # Only fatal errors: its log prints a stranger's names as they are, and its exceptions say the same.
+        options.log_severity_level = 4
         try:
             onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except Exception as error:

@@ -55,9 +55,16 @@ def asking(address: Address) -> Iterator[None]:
     except (httpx2.HTTPError, ConnectionError) as error:
         raise HubError(_no_network(address, error)) from error
     except RuntimeError as error:
-        raise HubError(f"{address}: {in_one_line(error)} {in_one_line(error.__cause__ or '')}") from error
+        raise HubError(f"{address}: {_quoted(error)} {_quoted(error.__cause__ or '')}") from error
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise HubError(f"{address}: {_endpoint()} answers what can't be read: {in_one_line(error)}") from error
+        raise HubError(f"{address}: {_endpoint()} answers what can't be read: {_quoted(error)}") from error
+
+
+def _quoted(text: object) -> str:
+    """What the Hub or the library says, on one line and without the token: an answer may echo the request's headers."""
+    token = library().get_token()
+    said = str(text)
+    return in_one_line(said.replace(token, "[token]") if token else said)
 
 
 def _endpoint() -> str:
@@ -95,7 +102,7 @@ def _revisions(address: Address) -> list[str]:
 
 def _refused(address: Address, error: Any) -> str:
     status = error.response.status_code
-    said = f"{address}: {_endpoint()} answers {status}: {in_one_line(error.server_message or error)}"
+    said = f"{address}: {_endpoint()} answers {status}: {_quoted(error.server_message or error)}"
     if status in (401, 403):
         return f"{said}. Tokens are made at {_endpoint()}/settings/tokens; a push needs one with write permission there"
     return f"{said}. Try again later" if status == 429 or status >= 500 else said
@@ -103,4 +110,4 @@ def _refused(address: Address, error: Any) -> str:
 
 def _no_network(address: Address, error: Exception) -> str:
     pin = "" if address.is_pinned else "; an address with the commit of a bundle that you had before, hf://…@COMMIT, needs none"
-    return f"{address}: {_endpoint()} can't be reached ({in_one_line(error) or type(error).__name__}). Look at the network{pin}"
+    return f"{address}: {_endpoint()} can't be reached ({_quoted(error) or type(error).__name__}). Look at the network{pin}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -57,6 +58,7 @@ class ArenaClient:
         headers = {"User-Agent": f"procsnake/{version}", "Accept": "application/json"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
+        self._token = token.encode()
         self.arena, self._patience_s, self._tell, self._sleep = arena, patience_s, tell, sleep or time.sleep
         self._connection = Connection(f"{arena}/api", headers=headers, max_answer_bytes=MAX_ANSWER_BYTES)
 
@@ -156,12 +158,14 @@ class ArenaClient:
             # On a kept connection a lost request would be sent twice.
             self._connection.close()
         try:
-            return self._connection.exchange(method, path, body, TIMEOUT_S)
+            answer = self._connection.exchange(method, path, body, TIMEOUT_S)
         except CALL_ERRORS as error:
             said = f"{self.arena} can't be reached for {_call(method, path)}: {in_words(error)}"
             lost = ArenaUnreachableError(f"{said}. {_TRY_LATER[method == 'GET']}")
             lost.__cause__ = error
             return lost
+        # Messages quote answers, and a site that is debugged may echo the request's headers.
+        return replace(answer, body=answer.body.replace(self._token, b"[token]")) if self._token else answer
 
 
 _TRY_LATER = {

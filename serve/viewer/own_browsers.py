@@ -19,6 +19,7 @@ def own_app(games: Games, pages: Blueprint, *, first_page: str, max_bytes: int) 
     app.register_blueprint(viewer_blueprint(games))
     app.register_blueprint(pages)
     app.register_error_handler(HTTPException, lambda error: (jsonify(error=str(error.description)), error.code or 500))
+    app.register_error_handler(RecursionError, lambda error: (jsonify(error="the body is nested too deeply"), 400))
     app.get("/")(lambda: redirect(first_page))
     return app
 

@@ -4,15 +4,18 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from scipy.stats import chisquare
 
+from agents import bundle
 from agents.agent import Decision
 from agents.bundle import BundleError
-from agents.policy import Policy
+from agents.policy import Policy, _session
 from envs.battlesnake.observations import EgocentricPlanes
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.starter_pack import StarterPackObservation
@@ -208,3 +211,21 @@ def test_serving_imports_neither_torch_nor_ray(bundle_path):
 
 def test_a_plain_decision_knows_only_its_move():
     assert Decision(2) == Decision(2, None, None, {})
+
+
+def test_a_strangers_names_do_not_reach_the_terminal_by_onnxruntimes_log(tmp_path, capfd):
+    """The message of its exception is ours to print; its log goes to standard error by itself."""
+    node = helper.make_node("Reshape", ["o", "shape"], ["logits"], name="\x1b[31mevil")
+    shape = numpy_helper.from_array(np.array([7, 7]), "shape")
+    inputs, outputs = (
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, sides)] for name, sides in (("o", ["b", 3]), ("logits", None))
+    )
+    model = helper.make_model(
+        helper.make_graph([node], "g", inputs, outputs, [shape]), opset_imports=[helper.make_opsetid("", 17)]
+    )
+    model.ir_version = 8
+    whole = bundle.load(make_bundle(tmp_path / "b", OBSERVATIONS[0], "mlp"))
+    session = _session(replace(whole, onnx=model.SerializeToString()), 1)
+    with pytest.raises(Exception, match="evil"):
+        session.run(None, {"o": np.zeros((2, 3), np.float32)})
+    assert "evil" not in "".join(capfd.readouterr())

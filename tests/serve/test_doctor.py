@@ -256,7 +256,7 @@ def test_one_that_thinks_for_too_long_and_one_that_only_wakes_up_slowly():
 
 @pytest.mark.parametrize(("delay_s", "fault"), [(0.02, None), (0.6, "far"), (0.98, "out-of-reach")])
 def test_how_much_of_the_timeout_the_way_costs(delay_s, fault):
-    faults, report = faults_of(delayed("/", delay_s), timeout_ms=1000)
+    _, report = faults_of(delayed("/", delay_s), timeout_ms=1000)
     (way,) = [finding for finding in report.findings if finding.check == "the way"]
     assert way.fault == (fault or "")
     assert float(way.told.split("up to ")[1].split()[0]) >= 1000 * delay_s

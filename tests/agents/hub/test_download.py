@@ -14,7 +14,7 @@ from agents.bundle import MAX_FILE_BYTES
 from agents.hub import HubError
 from agents.hub.download import pinned
 from tests.agents.hub.conftest import PATIENCE_S
-from tests.agents.hub.stand_in import OTHERS_TOKEN, TOKEN
+from tests.agents.hub.stand_in import OTHERS_TOKEN, TOKEN, Handler, Refused
 
 MISSING = "f" * 40
 
@@ -236,6 +236,18 @@ def test_a_token_that_nobody_has_is_told(hub, commit, monkeypatch):
     with pytest.raises(HubError, match=r"answers 401.*Invalid credentials.*settings/tokens") as told:
         bundle.load("hf://ada/snake")
     assert "hf_nobodys" not in str(told.value)
+
+
+def test_a_token_that_is_echoed_is_not_shown(hub, commit, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+
+    def echo(*_):
+        raise Refused(400, message=f"broken by: Bearer {TOKEN}")
+
+    monkeypatch.setattr(Handler, "_info", echo)
+    with pytest.raises(HubError, match=r"broken by: Bearer \[token\]") as told:
+        bundle.load("hf://ada/snake")
+    assert TOKEN not in str(told.value)
 
 
 def test_without_a_network_only_what_was_had_before_is_loaded(hub, commit, monkeypatch):

@@ -48,6 +48,13 @@ def test_moves_hints_and_undo_are_those_of_the_game(client, game):
     assert client.post("/api/play/undo", json={"turn": 1}).get_json() | {"replay": ""} == first | {"replay": ""}
 
 
+@pytest.mark.parametrize("body", ["[" * 4000, '{"turn": ' + "[" * 1900 + "]" * 1900 + "}"])
+def test_what_is_nested_too_deeply_is_refused(client, body):
+    answer = client.post("/api/play/move", data=body, content_type="application/json")
+    assert answer.status_code == 400
+    assert set(answer.get_json()) == {"error"}
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "said"),
     [

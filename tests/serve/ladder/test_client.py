@@ -197,6 +197,14 @@ def test_half_an_answer_is_asked_for_again(arena, client):
     assert [snake.name for snake in client.snakes()] == ["mine"]
 
 
+@pytest.mark.parametrize("status", [302, 400, 401, 418, 503])
+def test_a_token_that_is_echoed_is_not_shown(arena, client, status):
+    arena.disturb += [fails_with(status, f"no: Bearer {TOKEN}, says the proxy")] * 9
+    with pytest.raises(ArenaError, match=r"no: Bearer \[token\], says the proxy") as failed:
+        client.snakes()
+    assert TOKEN not in str(failed.value)
+
+
 def test_nobody_listens():
     with standing_in() as gone:
         pass
