@@ -6,8 +6,9 @@
 
 Without --agent it serves an untrained policy of the shipped architecture (experiments/battlesnake-ppo.yaml), which costs what a
 trained one does. At a steady rate, latencies count from the moment a request was due to be sent, so that an answer that is slow
-also counts for those that queue behind it. Memory is the resident size of all worker processes; its drift is the last tenth of
-the run against the second one.
+also counts for those that queue behind it. `games_per_core` is how many games of this pace keep one core busy, by the processor
+time that the server took; agents that think until the time-out take whatever there is. Memory is the resident size of all
+worker processes; its drift is the last tenth of the run against the second one.
 """
 
 from __future__ import annotations
@@ -234,6 +235,9 @@ def main() -> None:
         else:
             load = whole_games(url, min(options.games, 200), options.pace_ms, seconds)
         figures = {**load.figures(seconds), **memory.stop(), "load_after": machine()["load"]}
+        figures["cpu_ms_per_move"] = round(1000 * figures["cpu_s"] / max(1, figures["moves"]), 2)
+        if not options.rate:
+            figures["games_per_core"] = int(options.pace_ms / max(0.01, figures["cpu_ms_per_move"]))
     for name, value in figures.items():
         print(f"{name:<20} {value}")
     asked = {name: value for name, value in vars(options).items() if name not in ("json", "quick")}
