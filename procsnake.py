@@ -165,6 +165,7 @@ def _run(options: argparse.Namespace) -> int:
     from envs.common.errors import MissingDependencyError, ProcsnakeError
 
     try:
+        _name_runs(options)
         pin_addresses(options)
         return options.run(options) or 0
     except ModuleNotFoundError as error:
@@ -179,6 +180,33 @@ def _run(options: argparse.Namespace) -> int:
     said = printable(missing, keep="\n")
     print(f"procsnake {options.command}: {said}", file=sys.stderr)
     return USER_ERROR
+
+
+_NAMING_RUNS = ("agents", "against", "bundle", "config", "init_from", "players", "policy", "resume", "run_folders", "source")
+"""The options, by their place in the parsed ones, that take the folder of a run."""
+
+
+def _name_runs(options: argparse.Namespace) -> None:
+    """Put the folder of a run into each option where `latest` or the beginning of a name stands for it, and say so."""
+    from agents import champions, registry
+    from train.config import list_experiments
+    from train.runs.names import with_runs
+
+    taken = frozenset((*registry.names(), *champions.names(), *list_experiments()))
+    folder = getattr(options, "runs", None) or "runs"
+
+    def named(word: str) -> str:
+        run = with_runs(word, folder=folder, taken=taken)
+        if run != word:
+            print(f"{word} is {run}", file=sys.stderr)
+        return run
+
+    for name in _NAMING_RUNS:
+        value = getattr(options, name, None)
+        if isinstance(value, str):
+            setattr(options, name, named(value))
+        elif isinstance(value, list):
+            setattr(options, name, [named(one) if isinstance(one, str) else one for one in value])
 
 
 class ShowVersions(argparse.Action):

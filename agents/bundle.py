@@ -26,6 +26,7 @@ from agents.hub.download import fetch
 from agents.onnx_file import has_external_data
 from envs.common.bounded import PIECE_BYTES, InPieces, parse_json, read_bytes, refuse_unbounded
 from envs.common.command_line import shell_command
+from envs.common.errors import reason
 from envs.common.whole_files import write_folder
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def _read_folder(folder: Path) -> dict[str, bytes]:
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
-            raise BundleError(f"{folder / name} can't be read: {getattr(error, 'strerror', None) or error}") from error
+            raise BundleError(f"{folder / name} can't be read: {reason(error)}") from error
     return contents
 
 
@@ -170,7 +171,7 @@ def _read_zip(archive: Path) -> dict[str, bytes]:
                     raise BundleError(f"{archive} holds {name} twice; a zip of one bundle holds it once")
                 contents[name] = _read_member(opened, info, MAX_FILE_BYTES[name])
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise BundleError(f"{archive} is neither a bundle folder nor a whole zip of one ({error})") from error
+        raise BundleError(f"{archive} is neither a bundle folder nor a whole zip of one ({reason(error)})") from error
     return contents
 
 

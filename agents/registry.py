@@ -215,7 +215,8 @@ def _load_policy(path: str, options: dict[str, Any]) -> Agent:
     is_champion = path in champions.names()
     looks_like_a_path = os.path.exists(path) or path.endswith(".zip") or os.path.basename(path) != path
     if not is_champion and not looks_like_a_path:
-        raise UnknownNameError("agent", path, names(), hint="The path of a policy bundle does as well.")
+        known = [*names(), *champions.names()]
+        raise UnknownNameError("agent", path, set(known), hint="The path of a policy bundle does as well.")
     from agents.policy import Policy
 
     return _construct(Policy.load, path, {"path": path, **options})

@@ -102,9 +102,18 @@ for x in (2, 1, 0):
 model.click(4, 5, "food")
 turns = model.play(max_turns=20)
 bench.show()
+
+
+def in_words(said):
+    """What a rule said of a move: whether it allows it, or how much it prefers it."""
+    return {True: "allowed", False: "banned"}[said] if isinstance(said, bool) else said
+
+
 for turn in turns[:3]:
     seen = turn.snakes[0]
-    print(turn.board["turn"], seen.move, seen.rules)
+    print(f"turn {turn.board['turn']}: {seen.move}")
+    for rule, moves in seen.rules.items():
+        print(f"  {rule}:", ", ".join(f"{move} {in_words(said)}" for move, said in moves.items()))
 
 # %% [markdown]
 # ## From a recorded game

@@ -27,7 +27,7 @@ from envs.common.command_line import (
     print_json,
     progress_on_stderr,
 )
-from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.errors import ConfigError, UnknownNameError, reason
 from envs.common.printable import printable
 from serve.analyse import ANALYSE_HELP, add_analyse, run_analyse
 from serve.archive.option import SQLITE, add_database, without_password
@@ -193,7 +193,7 @@ def _read_secrets(options: argparse.Namespace) -> list[str]:
             try:
                 setattr(options, name, Path(file).read_text(encoding="utf-8").strip())
             except (OSError, ValueError) as error:
-                raise ConfigError(f"{flag}-file {file} can't be read: {error}") from error
+                raise ConfigError(f"{flag}-file {file} can't be read: {reason(error)}") from error
         elif value not in (None, os.environ.get(variable)):
             shown.append(f"the list of processes shows {flag} to all users of this machine; {variable} and {flag}-file don't")
     return shown
@@ -249,7 +249,9 @@ def run_serve(options: argparse.Namespace) -> int:
         for notice in shown:
             print(notice, file=sys.stderr, flush=True)
         url = url_of(listener)
-        text = f"serving {', '.join(evaluations)} at {url} (Ctrl-C stops)"
+        # What a terminal shows can be pasted into the platform's form; a log is to hold no secret.
+        path = f"/{options.secret}" if options.secret and sys.stdout.isatty() else ""
+        text = f"serving {', '.join(evaluations)} at {url}{path} (Ctrl-C stops)"
         text += "".join(f"\n{name} evaluates positions by: {told}" for name, told in evaluations.items() if told)
         if not options.no_games and options.database.startswith(SQLITE):
             text += f"\ngames are kept in {options.database.removeprefix(SQLITE)}"

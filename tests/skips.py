@@ -22,6 +22,7 @@ EXPECTED = {
     "tests/agents/export/test_savedmodel.py": ["the extra [tensorflow] is not installed"],  # has an environment of its own
     "tests/train/test_mxnet_dqn.py": ["the extra [mxnet] is not installed"],  # has one, too
     "tests/train/comparison/test_compare.py": ["the extra [mxnet] is not installed"],
+    "tests/benchmarks/test_commands.py": ["the extra [mxnet] is not installed"],
     "tests/train/sagemaker/test_sdk.py": ["the extra [sagemaker] is not installed"],  # has one, too
     "tests/clients/test_supersuit.py": ["the clients' environment is not installed"],  # has one, too
     "tests/clients/test_stable_baselines.py": ["the clients' environment is not installed"],

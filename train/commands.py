@@ -93,7 +93,9 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("experiment", nargs="?", help="name of an experiment")
     source.add_argument("--config", help="YAML file of an experiment, or config.yaml of a run")
-    resume: Any = source.add_argument("--resume", metavar="RUN", help="folder of a run to continue, or its address")
+    resume: Any = source.add_argument(
+        "--resume", metavar="RUN", help="run to continue: its folder, the beginning of its name, latest, or an address"
+    )
     source.add_argument("--list", action="store_true", help="list the experiments")
     ended = "with --resume: end the run where it is, and export the policy that it has so far"
     parser.add_argument("--finish", action="store_true", help=ended)
@@ -281,6 +283,8 @@ def _list_experiments(options: argparse.Namespace) -> int:
     from train.experiment_keys import about
 
     rows = [{"name": name, "algorithm": Experiment.load(name).algorithm, "about": about(name)} for name in list_experiments()]
+    # Whoever looks around is to meet the games first, and the closed competition last.
+    rows.sort(key=lambda row: (row["name"].startswith("aicrowd"), row["name"]))
     if options.json:
         print_json(rows)
         return 0

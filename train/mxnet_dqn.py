@@ -19,6 +19,7 @@ from agents.networks.mxnet_runtime import mx, to_mxnet
 from agents.networks.mxnet_starter_pack import build, set_weights, to_planes, weights_of
 from agents.networks.starter_pack_shape import shape_of
 from envs.common.bounded import parse_json, read_text
+from envs.common.errors import reason
 from train.algorithm_settings import MXNetDQNSettings
 from train.config import Experiment, NetworkSettings
 from train.runs.export import WEIGHTS, network_with
@@ -264,7 +265,7 @@ def _read_counters(path: Path) -> tuple[int, float]:
         counters = parse_json(read_text(path, _MAX_COUNTERS))
         return int(counters["updates"]), float(counters["games"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path} can't be read ({error}); the checkpoint was damaged or copied in part") from error
+        raise RunError(f"{path} can't be read ({reason(error)}); the checkpoint was damaged or copied in part") from error
 
 
 def _named(weights: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from agents.search.evaluation import SURE
 from envs.common.bounded import parse_json, read_text
-from envs.common.errors import ConfigError
+from envs.common.errors import ConfigError, reason
 from envs.common.whole_files import write_whole
 
 GROUPS = ("duel", "2", "3", "4")
@@ -85,7 +85,7 @@ class WinProbability:
                 raise ValueError(f"this procsnake reads version {_VERSION}")
             return cls({group: Curve(**data["curves"][group]) for group in GROUPS}, data.get("training", {}))
         except (OSError, ValueError, TypeError, KeyError, ConfigError) as error:
-            told = f"{path} holds no curves of win probability: {type(error).__name__} {error}"
+            told = f"{path} holds no curves of win probability: {type(error).__name__} {reason(error)}"
             raise ConfigError(f"{told}. procsnake analyse --fit writes such files") from error
 
     def write(self, path: Path) -> None:

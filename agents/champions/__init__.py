@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.card import Card
+from envs.common.columns import counted
 
 _FOLDER = Path(__file__).parent
 
@@ -75,7 +76,8 @@ def _world(card: Card) -> str:
     """Which game the policy plays, and how it is set up."""
     world, options = card.environment["name"], card.environment["options"]
     if world == "battlesnake":
-        board = f"{options.get('width', 11)}×{options.get('height', 11)}, {options.get('num_snakes', 4)} snakes"
+        snakes = counted(options.get("num_snakes", 4), "snake")
+        board = f"{options.get('width', 11)}×{options.get('height', 11)}, {snakes}"
         return f"{board}, ruleset {options.get('ruleset', 'standard')}"
     if world.startswith("procgen/"):
         return f"{world}, {options.get('distribution_mode', 'hard')}, trained on levels {options.get('levels', 'all')}"

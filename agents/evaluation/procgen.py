@@ -127,7 +127,7 @@ def _count(say: Callable[[str], None] | None, what: str) -> Callable[[int, int],
         nonlocal last_line
         if time.monotonic() - last_line >= _SECONDS_BETWEEN_LINES:
             last_line = time.monotonic()
-            say(f"{what}: {ended} of {episodes} episodes …")
+            say(f"{what}: {min(ended, episodes)} of {episodes} episodes …")
 
     return count
 

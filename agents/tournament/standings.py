@@ -78,8 +78,11 @@ def standings(tournament: Tournament, games: Sequence[Game]) -> list[Standing]:
 
 
 def table(rows: Sequence[Standing]) -> str:
-    """Return the standings as lines of text. Elo is relative to the mean of all players, with its 95 % interval."""
-    heads = ("", "player", "games", "won", "drawn", "points", "μ−3σ", "μ", "σ", "Elo", "95 % interval", "ms", "failed")
+    """Return the standings as lines of text, which fit into 80 columns unless names are longer than 18 characters.
+
+    Elo is relative to the mean of all players, with its 95 % interval.
+    """
+    heads = ("", "player", "games", "won", "drawn", "points", "μ−3σ", "Elo", "95 % interval", "ms", "failed")
     cells = [
         (
             str(place),
@@ -89,8 +92,6 @@ def table(rows: Sequence[Standing]) -> str:
             str(row.draws),
             f"{row.points:.1%}",
             f"{row.skill.ordinal:.2f}",
-            f"{row.skill.mu:.2f}",
-            f"{row.skill.sigma:.2f}",
             f"{row.elo:+.0f}",
             f"{row.interval[0]:+.0f} … {row.interval[1]:+.0f}",
             f"{row.latency_ms:.2f}",

@@ -31,7 +31,7 @@ from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.safety import safe_moves
 from envs.battlesnake.state import ALIVE, MAX_SIDE, MIN_SIDE, State
 from envs.common.bounded import DAMAGED_ARRAYS, parse_json, read_text, refuse_unbounded
-from envs.common.errors import ConfigError, check_range
+from envs.common.errors import ConfigError, check_range, reason
 from envs.common.whole_files import make_folder_of, write_whole
 
 SETTINGS = "self-play.json"
@@ -254,7 +254,7 @@ def _claim(folder: Path, settings: SelfPlay) -> None:
     try:
         there: Any = parse_json(read_text(path, _MAX_BYTES))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} can't be read ({error}); choose another folder") from error
+        raise ConfigError(f"{path} can't be read ({reason(error)}); choose another folder") from error
     # Settings that a folder of an earlier version doesn't name were as they are by default.
     if not isinstance(there, dict) or {**asdict(SelfPlay()), **there} != asked:
         raise ConfigError(f"{folder} has games of other settings: {there}, not {asked}. Choose another folder")

@@ -1,4 +1,4 @@
-"""Text in columns, for what commands print."""
+"""Text in columns and numbers of things, for what commands print."""
 
 from __future__ import annotations
 
@@ -28,3 +28,8 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
         cell.rjust(width) if on_right else cell.ljust(width) for cell, width, on_right in zip(cells, widths, right, strict=True)
     )
     return "  ".join(placed).rstrip()
+
+
+def counted(number: int, thing: str) -> str:
+    """Return "1 seed", "2 seeds": a number of things whose plural has an s."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

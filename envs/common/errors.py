@@ -76,6 +76,11 @@ class MissingDependencyError(ProcsnakeError):
         return cls(package, feature=feature, install=pip_install(f"procsnake[{extra}]")) if extra else None
 
 
+def reason(error: Exception) -> str:
+    """Return what an error says, without the number and the file name that Python adds to one of the operating system's."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 def check_range(name: str, value: int, low: int, high: int) -> int:
     """Return an integer of any type as Python's own. NumPy's small ones overflow in a product, and JSON takes none of them.
 

@@ -50,5 +50,4 @@ def _open_window(world: ProcgenVectorEnv) -> Any:
         return Window()
     except Exception as error:  # of three libraries, without a common class
         film = shell_command("play", f"procgen/{world.game}", "--record", "film.mp4")
-        install = f"it on a machine with a desktop. Here random play, or a policy's, can be filmed: {film}"
-        raise MissingDependencyError(f"a screen ({error})", feature="Playing by hand", install=install) from error
+        raise MissingDependencyError(f"a screen ({error})", feature="Playing by hand", install=film) from error

@@ -12,7 +12,7 @@ from typing import Any
 
 from envs.common.bounded import read_bytes
 from envs.common.command_line import shell_command
-from envs.common.errors import ConfigError
+from envs.common.errors import ConfigError, reason
 from serve.aicrowd.check_code import base_environment, contract, imports, sources
 from serve.aicrowd.check_settings import environment, model, training, validation
 from serve.aicrowd.check_stack import dockerfile, requirements
@@ -179,7 +179,7 @@ def _pickles(submission: Submission) -> Iterator[Breach]:
         try:
             problems = sorted(set(_pickle_problems(read_bytes(submission.folder / path, MAX_FILE_BYTES))))
         except (ValueError, OSError, IndexError, RecursionError) as error:
-            problems = [f"it is no whole pickle ({error})"]
+            problems = [f"it is no whole pickle ({reason(error)})"]
         for problem in problems:
             yield Breach(path, problem, "Export anew: procsnake writes pickles that Python 3.7 and NumPy 1.18 read")
 

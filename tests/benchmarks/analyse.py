@@ -66,11 +66,12 @@ def tell_time() -> dict[str, float]:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--nodes", type=int, default=NODES, help="nodes per turn (default: %(default)s)")
+    parser.add_argument("--games", type=int, default=len(kept()), help="how many of the games (default: all)")
     parser.add_argument("--time", action="store_true", help="also measure how long a duel of 300 turns takes")
     options = parser.parse_args()
     print("procsnake analyse", machine())
     with processes(usable_cores()) as pool:
-        found = spread(pool, partial(flagged, nodes=options.nodes), range(len(kept())), lambda done, of: None)
+        found = spread(pool, partial(flagged, nodes=options.nodes), range(options.games), lambda done, of: None)
     kinds: dict[str, list[bool]] = defaultdict(list)
     for number, (proof, side, lost, last) in enumerate(found):
         is_right = lost == proof.turn

@@ -165,8 +165,9 @@ def first_call(cache: str) -> float:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="shorter runs, and without the compile times; under 40 s")
+    parser.add_argument("--seconds", type=float, help="of a run (default: 1, or 0.3 with --quick)")
     options = parser.parse_args()
-    spent = {"runs": 5, "seconds": 0.3 if options.quick else 1.0}
+    spent = {"runs": 5, "seconds": options.seconds or (0.3 if options.quick else 1.0)}
     figures: dict[str, float] = {}
     print("procsnake battlesnake", machine())
 

@@ -174,11 +174,12 @@ def measure(*, runs: int = 9, steps: int = 0, seed: int = 0) -> list[tuple[float
 
 def main() -> None:
     parser = arguments(__doc__, with_json=False)
+    parser.add_argument("--runs", type=int, default=9, help="runs of each body (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=0, help="steps of the search (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: %(default)s)")
     options = parser.parse_args()
     print("a request's CPU time", machine(), flush=True)
-    for spent, call, status, told in measure(steps=min(MAX_STEPS, options.steps), seed=options.seed):
+    for spent, call, status, told in measure(runs=options.runs, steps=min(MAX_STEPS, options.steps), seed=options.seed):
         print(f"{spent:7.2f} ms  /{call:<6} {status}  {told}")
 
 

@@ -87,8 +87,10 @@ def main() -> None:
     """Print the table and, with --json, one JSON object as the last line."""
     parser = arguments(__doc__)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--seconds", type=float, help="of a run (default: 6, or 2 with --quick)")
     options = parser.parse_args()
-    runs, seconds = (3, 2.0) if options.quick else (5, 6.0)
+    runs = 3 if options.quick else 5
+    seconds = options.seconds or (2.0 if options.quick else 6.0)
     frozen = "battlesnake-mxnet-starter-pack"
     cases: dict[str, Any] = {
         "snake by snake (reference)": (OneByOne, frozen),

@@ -13,7 +13,7 @@ import math
 import pickle
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import ray
 import torch
-from ray.rllib.utils.actor_manager import FaultTolerantActorManager
+from ray.rllib.utils.actor_manager import CallResult, FaultTolerantActorManager
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from tests.benchmarks import sleeping_machines
@@ -254,14 +254,15 @@ class Simulation:
     """
 
     def __init__(self, machines: int, *, seconds: float, learners: int = 8) -> None:
-        fragment, metrics, steps = _a_small_fragment()
+        fragment, metrics = _a_small_fragment()
         if machines > MOST_OF_TRUE_SIZE:
             fragment = sleeping_machines.Packed(None)
         runners = RUNNERS_A_MACHINE * machines
         processes = min(PROCESSES, machines)
         actor: Any = ray.remote(sleeping_machines.Machines).options(num_cpus=0, max_concurrency=math.ceil(runners / processes))
-        hosts = [actor.remote(fragment, metrics, agent_steps=steps, seconds=seconds) for _ in range(processes)]
-        self.runners, self.steps, self.hosts = runners, steps, hosts
+        hosts = [actor.remote(fragment, metrics, seconds=seconds) for _ in range(processes)]
+        self.runners = runners
+        self.hosts = hosts
         self.learners = [ray.remote(sleeping_machines.Learner).options(num_cpus=0).remote() for _ in range(learners)]
         self.actors = FaultTolerantActorManager([hosts[k % processes] for k in range(runners)])
         ray.get([host.apply.remote(func=lambda _: None) for host in hosts])
@@ -280,19 +281,19 @@ class Simulation:
         """An iteration of PPO. Returns the number of fragments."""
         method = "play_ahead" if by_reference else "play"
         arguments = {"parts": 1, "source": None} if by_reference else {}
-        told = [result.get() for result in self.actors.foreach_actor(method, kwargs=arguments) if result.ok]
-        self._take_in([metrics for _, metrics in told])
-        self._learn([played.references[0] if by_reference else played for played, _ in told])
+        answers = _values(self.actors.foreach_actor(method, kwargs=arguments))
+        self._take_in([metrics for _, metrics in answers])
+        self._learn([played.references[0] if by_reference else played for played, _ in answers])
         self.actors.foreach_actor("set_state", kwargs={"state": self.weights}, timeout_seconds=0.0)
-        return len(told)
+        return len(answers)
 
     def asynchronous(self) -> int:
         """An update of APPO. Returns the number of fragments."""
         while len(self.flow.waiting) < self.fragments:
             self.flow.ask(self.actors, "play_ahead", {"parts": 1, "source": None})
-            told = [result.get() for result in self.actors.fetch_ready_async_reqs(tags=PLAY, timeout_seconds=0.01) if result.ok]
-            self.flow.waiting.extend(played for played, _ in told)
-            self._take_in([metrics for _, metrics in told])
+            answers = _values(self.actors.fetch_ready_async_reqs(tags=PLAY, timeout_seconds=0.01))
+            self.flow.waiting.extend(played for played, _ in answers)
+            self._take_in([metrics for _, metrics in answers])
         self._learn([played.references[0] for played in self.flow.take(self.fragments)])
         return self.fragments
 
@@ -305,12 +306,22 @@ class Simulation:
         ray.get([learner.update.remote(share) for learner, share in zip(self.learners, shares, strict=True) if share])
 
 
-def _a_small_fragment() -> tuple[Any, Any, int]:
-    """(A fragment of battlesnake-ppo at the least size that `train.cluster.sizes` makes, its metrics, its decisions)."""
+def _values(results: Iterable[CallResult]) -> list[Any]:
+    """What env runners returned. Raises the error of one that failed: here nothing is to fail, as it may in training."""
+    values = []
+    for result in results:
+        if not result.ok:
+            raise result.get()
+        values.append(result.get())
+    return values
+
+
+def _a_small_fragment() -> tuple[Any, Any]:
+    """(A fragment of battlesnake-ppo at the least size that `train.cluster.sizes` makes, its metrics)."""
     chosen = experiment("battlesnake-ppo", "ppo.num_steps=16", "env.options.num_games=16")
     runner = BatchEnvRunner(config=PPOConfig.from_experiment(chosen), worker_index=0)
     (fragment,) = runner.sample()
-    return sleeping_machines.Packed(fragment), sleeping_machines.Packed(runner.get_metrics()), fragment.agent_steps()
+    return sleeping_machines.Packed(fragment), sleeping_machines.Packed(runner.get_metrics())
 
 
 def run_machines(quick: bool, counts: Sequence[int]) -> dict[str, Any]:

@@ -73,9 +73,10 @@ def share_of_speed(positions: list[State], runs: int) -> list[float]:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="shorter runs; under 30 s once the kernels are compiled")
+    parser.add_argument("--seconds", type=float, help="of a run (default: 4, or 1.5 with --quick)")
     options = parser.parse_args()
     # A run goes through all 64 positions about once.
-    spent = {"runs": 3 if options.quick else 7, "seconds": 1.5 if options.quick else 4.0}
+    spent = {"runs": 3 if options.quick else 7, "seconds": options.seconds or (1.5 if options.quick else 4.0)}
     positions = duels()
     figures: dict[str, float] = {}
     print("procsnake search", machine())

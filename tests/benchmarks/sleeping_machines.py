@@ -31,18 +31,20 @@ class Packed:
 class Told:
     """What an env runner tells of a fragment. On arrival it is a `Played`."""
 
-    def __init__(self, references: list[Any], agent_steps: int) -> None:
-        self.references, self.agent_steps = references, agent_steps
+    def __init__(self, references: list[Any]) -> None:
+        self.references = references
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return _played, (self.references, self.agent_steps)
+        return _played, (self.references,)
 
 
 class Machines:
     """An actor with a thread for each of many env runners: `apply` is what RLlib's actor manager calls."""
 
-    def __init__(self, fragment: Packed, metrics: Packed, *, agent_steps: int, seconds: float) -> None:
-        self.fragment, self.metrics, self.agent_steps, self.seconds = fragment, metrics, agent_steps, seconds
+    def __init__(self, fragment: Packed, metrics: Packed, *, seconds: float) -> None:
+        self.fragment = fragment
+        self.metrics = metrics
+        self.seconds = seconds
 
     def apply(self, func: Callable[..., Any], **arguments: Any) -> Any:
         return func(self, **arguments)
@@ -55,7 +57,7 @@ class Machines:
     def play_ahead(self, parts: int, source: Any) -> tuple[Any, Any]:
         """As `APPORunner.play_ahead`, but it sleeps."""
         self._sleep()
-        return Told([ray.put([self.fragment]) for _ in range(parts)], self.agent_steps), self.metrics
+        return Told([ray.put([self.fragment]) for _ in range(parts)]), self.metrics
 
     def set_state(self, state: Any) -> None:
         """Take weights, and do nothing with them."""
@@ -77,7 +79,7 @@ def _unpacked(head: bytes, arrays: list[np.ndarray]) -> Any:
     return pickle.loads(head, buffers=arrays)
 
 
-def _played(references: list[Any], agent_steps: int) -> Any:
+def _played(references: list[Any]) -> Any:
     from train.rllib.fragment_flow import Played
 
-    return Played(references, agent_steps, 0)
+    return Played(references, version=0)

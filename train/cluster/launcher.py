@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from envs.common.errors import reason
 from train.cluster import ray_node
 from train.cluster.control import ControlLink, ControlServer, Refused
 from train.cluster.hosts import ClusterError, Hosts
@@ -72,7 +73,7 @@ class Launch:
         try:
             token = self.token_path.read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise ClusterError(f"the token of this run can't be read: {error}") from error
+            raise ClusterError(f"the token of this run can't be read: {reason(error)}") from error
         if not token:
             raise ClusterError(f"{self.token_path} is empty; it must hold the token of this run")
         return token

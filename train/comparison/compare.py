@@ -16,6 +16,7 @@ from typing import Any
 
 from agents.pages import Chart, chart_grid, fold, html_page, lead, note, section, table
 from agents.pages.figure import save_charts
+from envs.common.columns import counted
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError, UnknownNameError
 from envs.common.whole_files import write_whole
@@ -183,8 +184,8 @@ def _page(found: Mapping[str, Any], charts: Sequence[Chart]) -> str:
     heads, rows = rows_of(found)
     board = f"{BOARD['width']}×{BOARD['height']}, {BOARD['num_snakes']} snakes, reward 1 for each turn lived"
     what = (
-        f"{board}; {found['minutes']:g} minutes of training each, {found['seeds']} seed(s), {found['cores']} cores, one after "
-        "the other"
+        f"{board}; {found['minutes']:g} minutes of training each, {counted(found['seeds'], 'seed')}, {found['cores']} cores, "
+        "one after the other"
     )
     explained = (
         f"Reward and turns: episodes of training, exploration included, that ended in the last {LAST_SHARE:.0%} of the time. "

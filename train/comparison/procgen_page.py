@@ -13,6 +13,7 @@ from agents.evaluation.procgen import POLICY, RANDOM
 from agents.evaluation.procgen_aggregates import interval_in_words
 from agents.evaluation.procgen_report import profile_chart
 from agents.pages import Chart, chart_grid, columns, film, fold, html_page, lead, note, section, table
+from envs.common.columns import counted
 from envs.procgen.scores import PPO, normalised
 from train.comparison.statistics import BAND_NOTE, mean, mean_line
 from train.runs.history import read_columns
@@ -61,7 +62,7 @@ def _what(protocol: Mapping[str, Any]) -> str:
     games = len(protocol["games"])
     return (
         f"{games} game{'s' * (games != 1)}, {protocol['distribution_mode']}, trained on levels {protocol['levels']}: {budget} "
-        f"each, {protocol['seeds']} seed(s), {protocol['experiment']} {' '.join(protocol['overrides'])}"
+        f"each, {counted(protocol['seeds'], 'seed')}, {protocol['experiment']} {' '.join(protocol['overrides'])}"
     )
 
 

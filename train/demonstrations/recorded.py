@@ -23,7 +23,7 @@ from envs.battlesnake.rewards import Rewards
 from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES
 from envs.battlesnake.vector_env import BattlesnakeVectorEnv
 from envs.common.bounded import read_bytes
-from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError
+from envs.common.errors import ConfigError, ProcsnakeError, UnknownNameError, reason
 from envs.wrappers import layers
 from train.algorithm_settings import CloningSettings
 from train.demonstrations.dataset import DemonstrationBatch
@@ -60,7 +60,7 @@ def games_hash(names: Iterable[str]) -> str:
     try:
         hashes = sorted(hashlib.sha256(read_bytes(path, MAX_BYTES)).hexdigest() for path in recording_files(names))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"a recording can't be read: {error}. Take it out of the folder, or name files") from error
+        raise ConfigError(f"a recording can't be read: {reason(error)}. Take it out of the folder, or name files") from error
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from envs.common.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError, reason
 from train.cluster import ray_node
 from train.cluster.hosts import ClusterError, Hosts
 from train.cluster.launcher import Launch, launch
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return launch(plan(options.folder, options.group), _stop_when_asked(options.folder / "stop"))
     except (ProcsnakeError, OSError) as error:
-        print(f"procsnake: {error}", file=sys.stderr, flush=True)
+        print(f"procsnake: {reason(error)}", file=sys.stderr, flush=True)
         return _FAILED
     finally:
         shutil.rmtree(os.environ["RAY_TMPDIR"], ignore_errors=True)

@@ -24,7 +24,7 @@ from envs.common import own_files
 from envs.common.addresses import require_path
 from envs.common.bounded import MAX_YAML_BYTES, parse_json, parse_yaml, read_text
 from envs.common.command_line import shell_command
-from envs.common.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError, reason
 from envs.common.whole_files import not_through_links, replace_whole
 from train.config import Experiment
 from train.runs.manifest import write_manifest
@@ -309,7 +309,7 @@ def read_counters(checkpoint: Path) -> dict[str, Any]:
             return counters
         raise ValueError(f"iteration is {counters['iteration']!r}")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path} can't be read ({error}); the checkpoint was damaged or copied in part") from error
+        raise RunError(f"{path} can't be read ({reason(error)}); the checkpoint was damaged or copied in part") from error
 
 
 def find_runs(runs_dir: str | os.PathLike[str], experiment: Experiment) -> list[Path]:

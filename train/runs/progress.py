@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from rich.live import Live
 from rich.table import Table
 
+from envs.common.columns import counted
 from envs.common.command_line import text_console
 from train.rollouts import work
 from train.runs.metrics import group_in_words
@@ -35,8 +36,10 @@ class Progress:
         self._returns: deque[float] = deque(maxlen=_TREND_ITERATIONS)
         self._length = 0.0
         self._figures: dict[str, str] = {}
-        self._last_line = self._phase_began = 0.0
-        self._phase, self._spoke_at, self._signs = "", time.monotonic(), 0
+        self._last_line = 0.0
+        self._phase = "starting"
+        self._phase_began = self._spoke_at = time.monotonic()
+        self._signs = 0
         self._live: Live | None = None
         if self.console.is_terminal:
             self._live = Live(get_renderable=self._panel, console=self.console, refresh_per_second=4, transient=True)
@@ -68,7 +71,8 @@ class Progress:
         return _SILENT_SECONDS[min(self._signs, 1)]
 
     def _now(self) -> str:
-        text = f"{self._phase}, for {time.monotonic() - self._phase_began:.0f} seconds now"
+        seconds = round(time.monotonic() - self._phase_began)
+        text = f"{self._phase}, for {counted(seconds, 'second')} now" if seconds else self._phase
         return f"{text}: {work.doing} …" if work.doing else f"{text} …"
 
     def _panel(self) -> Table | str:

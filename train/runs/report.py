@@ -20,6 +20,7 @@ from agents.evaluation import opponents_text, wilson_interval
 from agents.evaluation.record import RECORD, EvaluationRecord, WorldRecord, read_record, read_world_record
 from agents.pages import chart_grid, columns, fold, html_page, lead, note, section, table
 from agents.registry import EVALUATION
+from envs.common.columns import counted
 from envs.common.command_line import shell_command
 from envs.common.whole_files import write_whole
 from train.algorithm_settings import ALGORITHMS
@@ -94,7 +95,7 @@ def _what_was_trained(config: Mapping[str, Any], history: Columns) -> str:
     if "width" in options and "height" in options:
         parts.append(f"{options['width']}×{options['height']}")
     if "num_snakes" in options:
-        parts.append(f"{options['num_snakes']} snakes")
+        parts.append(counted(options["num_snakes"], "snake"))
     parts += [said.format(options[key]) for key, said in _OPTIONS if isinstance(options.get(key), str)]
     if str(config.get("algorithm")) not in _WITHOUT_NETWORK:
         parts.append(f"network {network.get('name', 'mlp')}")

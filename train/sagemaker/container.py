@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envs.common.errors import reason
 from train.cluster.hosts import ClusterError
 from train.sagemaker.job import CODE, TOKEN
 
@@ -72,4 +73,4 @@ class Container:
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise ClusterError(f"{path} can't be read: {error}") from error
+            raise ClusterError(f"{path} can't be read: {reason(error)}") from error

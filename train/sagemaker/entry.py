@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import Any
 
-from envs.common.errors import ProcsnakeError
+from envs.common.errors import ProcsnakeError, reason
 from train.cluster.hosts import from_resource_config
 from train.cluster.launcher import Launch, launch
 from train.cluster.scale import ALL, LEARNER, ROLLOUT
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
             print("\n".join(tunnel_lines(mine.hosts.me)), flush=True)
         return launch(mine, stop)
     except (ProcsnakeError, OSError) as error:
-        print(f"procsnake: {error}", file=sys.stderr, flush=True)
+        print(f"procsnake: {reason(error)}", file=sys.stderr, flush=True)
         container.fail(str(error))
         return _FAILED
 

@@ -22,7 +22,7 @@ from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
 from envs.battlesnake.webhook import WebhookError, read_settings
 from envs.common.bounded import read_bytes
-from envs.common.errors import ConfigError, ProcsnakeError
+from envs.common.errors import ConfigError, ProcsnakeError, reason
 from envs.common.whole_files import not_through_links
 
 EXTRAS = "procsnake"
@@ -154,7 +154,7 @@ class Recording:
             # A character that a crash cut in two is left out. Its line is dropped anyway.
             text, _ = codecs.utf_8_decode(read_bytes(Path(path), MAX_BYTES))
         except (OSError, ValueError) as error:
-            raise RecordingError(f"cannot read recording {path}: {error}") from error
+            raise RecordingError(f"cannot read recording {path}: {reason(error)}") from error
         return cls.parse(text, str(path), width=width, height=height)
 
     @classmethod

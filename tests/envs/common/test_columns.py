@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envs.common.columns import in_columns
+from envs.common.columns import counted, in_columns
 
 
 def test_columns_are_as_wide_as_their_widest_cell_and_lines_end_with_it():
@@ -47,3 +47,7 @@ def test_a_strangers_text_cant_move_the_cursor():
 def test_rows_of_different_lengths_are_refused():
     with pytest.raises(ValueError):
         in_columns([("a", "b"), ("c",)])
+
+
+def test_one_thing_has_no_plural():
+    assert [counted(number, "snake") for number in (0, 1, 2)] == ["0 snakes", "1 snake", "2 snakes"]

@@ -68,17 +68,17 @@ def test_a_phase_that_takes_long_gives_signs_of_life(monkeypatch: pytest.MonkeyP
     with Progress(title="run", stream=stream) as progress:
         progress.status("first iteration")
         until(lambda: len(stream.getvalue().splitlines()) >= 3, seconds=30)
-    first, *signs = stream.getvalue().splitlines()
-    assert first == "run: first iteration …"
-    assert all(re.fullmatch(r"run: first iteration, for \d+ seconds now …", sign) for sign in signs)
+    lines = stream.getvalue().splitlines()
+    assert "run: first iteration …" in lines
+    assert all(re.fullmatch(r"run: (starting|first iteration)(, for \d+ seconds? now)? …", line) for line in lines)
 
 
 def test_a_sign_of_life_says_which_piece_of_work_it_is() -> None:
     with Progress(title="run", stream=io.StringIO()) as progress:
         progress.status("first iteration")
         seen = [progress._now() for _ in work.told("step", 3)]
-        assert seen == [f"first iteration, for 0 seconds now: step {k} of 3 …" for k in (1, 2, 3)]
-        assert progress._now() == "first iteration, for 0 seconds now …"
+        assert seen == [f"first iteration: step {k} of 3 …" for k in (1, 2, 3)]
+        assert progress._now() == "first iteration …"
 
 
 def test_work_that_is_left_early_is_no_longer_shown() -> None:
@@ -99,10 +99,10 @@ def test_on_a_terminal_a_panel_shows_the_figures_and_what_goes_on(monkeypatch: p
     stream = Terminal()
     with Progress(title="run", stream=stream) as progress:
         progress.status("first iteration")
-        assert "run: first iteration, for 0 seconds now …" in stream.getvalue()
+        assert "run: first iteration …" in stream.getvalue()
         progress.update(row(400, episode_return_mean=3.0, episode_len_mean=21.5), 0.5)
         for _ in work.told("step", 2):
             progress.passing("evaluating")
     panel = stream.getvalue()
-    assert panel.index("400 decisions") < panel.index("next iteration, for 0 seconds now")
-    assert "evaluating, for 0 seconds now: step 2 of 2" in panel
+    assert panel.index("400 decisions") < panel.index("next iteration")
+    assert "evaluating: step 2 of 2" in panel

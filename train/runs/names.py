@@ -1,0 +1,54 @@
+"""How a run is named on the command line: by its folder, as `latest`, or by the beginning of its name.
+
+Documentation and help print `runs/battlesnake-ppo-…`, which names the newest run that begins so.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from pathlib import Path
+
+from envs.common.command_line import shell_command
+from train.runs.folder import CONFIG, RunError
+
+LATEST = "latest"
+_PLACE = re.compile(r"(^|(?<=[=+]))(?P<place>[^=+?]+)")
+"""Where a player's name may hold a folder: NAME=FOLDER, RULE.py+FOLDER, FOLDER+SEARCH, FOLDER?OPTION=VALUE."""
+_INSIDE = re.compile(r"/(bundle|config\.yaml)$")
+
+
+def with_runs(player: str, *, folder: str | os.PathLike[str] = "runs", taken: frozenset[str] = frozenset()) -> str:
+    """Return `player` with the folder of a run in the place of each word that stands for one.
+
+    `latest` is the newest run in `folder`. The beginning of a name, with or without its folder or an ellipsis (…) behind it,
+    is the newest run whose name begins so. Paths that exist and the names in `taken` stay, and so does what fits no run.
+    Raises `RunError` for `latest`, and for a beginning with an ellipsis, if there is no such run.
+    """
+    spec, question, options = player.partition("?")
+    if "://" in spec:
+        return player
+    return _PLACE.sub(lambda found: _run_of(found["place"], Path(folder), taken), spec) + question + options
+
+
+def _run_of(place: str, folder: Path, taken: frozenset[str]) -> str:
+    inside = _INSIDE.search(place)
+    word = place[: inside.start()] if inside else place
+    if word in taken or os.path.exists(word):
+        return place
+    beginning = "" if word == LATEST else word.removesuffix("…").removesuffix("...")
+    parent = Path(os.path.dirname(beginning) or folder)
+    run = _newest(parent, os.path.basename(beginning))
+    if run:
+        return f"{run}{inside[0] if inside else ''}"
+    if beginning != word:
+        train = shell_command("train", "battlesnake-ppo")
+        raise RunError(f"{word} is no run, because {parent} holds none of that name yet. Train one: {train}")
+    return place
+
+
+def _newest(parent: Path, beginning: str) -> Path | None:
+    configs = parent.glob(f"{glob.escape(beginning)}*/{CONFIG}")
+    newest = max(configs, key=os.path.getmtime, default=None)
+    return newest.parent if newest else None
