@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from agents.effort import add_effort, effort_of, tell_own_efforts
 from agents.hub.commands import PUSH_HELP, add_push, run_push
+from agents.opened_recording import add_position, chosen_position, open_recording, position_of, turn_of
 from agents.sprt.commands import SPRT_HELP, add_sprt, run_sprt
 from agents.tournament.commands import TOURNAMENT_HELP, add_tournament, run_tournament
 from envs.common.command_line import (
@@ -31,11 +32,15 @@ from envs.common.command_line import (
 )
 from envs.common.cores import usable_cores
 from envs.common.errors import ConfigError, ProcsnakeError
+from envs.common.printable import printable
 from envs.common.whole_files import make_folder_of, write_whole
 
 if TYPE_CHECKING:
+    from agents.agent import Agent
     from agents.bundle import Bundle
     from agents.evaluation import MatchupScore
+    from agents.opened_recording import Position
+    from envs.battlesnake.recording import Recording
 
 _SEATS = 4
 """Snakes in a game of `evaluate` against one opponent, unless it says how many."""
@@ -56,12 +61,15 @@ examples:
   procsnake evaluate runs/a runs/b runs/c --levels test --report all.html      # several: interquartile mean, optimality gap
 """
 REPLAY_HELP = """\
-A recording is what `procsnake play --record` and `battlesnake play --output` write, or the frames of an arena game.
+A recording is what `procsnake play --record` and `battlesnake play --output` write, a log of requests to /move (one per line),
+a single request, or the frames of a game of Arena or of the engine before it.
 
 examples:
   procsnake replay show game.jsonl                    # watch it again; --turn 40 shows one board
   procsnake replay animate game.jsonl --out game.gif  # or .svg, or .mp4
   procsnake replay to-test game.jsonl --turn 40 --snake me --out tests/test_turn_40.py
+  procsnake replay ask request.json --agent champion-standard    # what would it play here, and why?
+  procsnake replay to-test request.json --allow up,left --agent champion-standard
   procsnake replay show frames.json --width 11 --height 11      # frames don't tell the board's size
 """
 CHAMPIONS_HELP = """\
@@ -99,6 +107,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     longest = "with --solo: turns after which a game ends (default: 5000, as on Arena)"
     parser.add_argument("--max-turns", type=at_least(1), help=longest)
     add_effort(parser, wall=False)
+    add_position(parser)
     add_json(parser)
     parser.add_argument(
         "--levels", help="Procgen: train, test, levels as start:num, or several with commas, beside the random agent"
@@ -111,20 +120,23 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_replay(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("show", "animate", "to-test"), help="what to do with it")
+    parser.add_argument("action", choices=("show", "animate", "ask", "to-test"), help="what to do with it")
     parser.add_argument("recording", help="file of the recorded game")
-    parser.add_argument("--turn", type=at_least(0), help="turn to show or to test")
-    parser.add_argument("--snake", help="id or name of the snake to test (default: the first that dies with the turn)")
-    parser.add_argument("--agent", default="flood", help="who has to pass the test (default: %(default)s)")
+    parser.add_argument("--turn", type=at_least(0), help="turn to show, to ask about or to test")
+    snake = "id or name of the snake to ask or to test (default: the one that was asked; for a test the first that dies then)"
+    parser.add_argument("--snake", help=snake)
+    parser.add_argument("--agent", default="flood", help="who is asked, or has to pass the test (default: %(default)s)")
+    parser.add_argument("--allow", metavar="MOVES", help="for to-test: the moves that pass, as in up,left")
     parser.add_argument("--out", metavar="FILE", help="file to write: .gif, .svg or .mp4, or the test")
     parser.add_argument("--delay", type=pause, default=0.12, help="seconds between two turns on screen")
     for side in ("width", "height"):
         parser.add_argument(f"--{side}", type=at_least(1), help=f"{side} of the board, for frames of an arena game without it")
+    add_json(parser)
 
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """Run `procsnake evaluate`. Returns the exit code."""
-    from agents.evaluation import STANDARD_OPPONENTS, evaluate, opponents_text, table
+    from agents.evaluation import evaluate, opponents_text, table
     from agents.evaluation.episodes import bundle_of_a_world
 
     if options.num_snakes and not options.against:
@@ -147,6 +159,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
         )
     _refuse_other_worlds_options(options)
     games = options.games or _GAMES
+    position = chosen_position(options)
     effort, players = effort_of(options), list(filter(None, (options.agents[0], options.against)))
     tell_own_efforts(effort, ((player, player) for player in players))
     agent, *against = map(effort.make, players)
@@ -157,7 +170,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
 
         scores = evaluate(
             agent,
-            [against * ((options.num_snakes or _SEATS) - 1)] if against else STANDARD_OPPONENTS,
+            _opponents(against, options.num_snakes, position),
             num_games=games,
             width=options.width,
             height=options.height,
@@ -165,11 +178,25 @@ def run_evaluate(options: argparse.Namespace) -> int:
             seed=options.seed,
             on_score=lambda score: print(f"… {opponents_text(score.opponents)}", file=sys.stderr),
             on_turn=None if options.json else tell,
+            position=None if position is None else position.state,
         )
     print_json([score.to_dict() for score in scores]) if options.json else print(table(scores))
-    if not options.against:
+    if not options.against and position is None:
         _keep_scores(Path(options.agents[0]), scores, options)
     return 0
+
+
+def _opponents(against: Sequence[Agent], num_snakes: int | None, position: Position | None) -> Sequence[Sequence[str | Agent]]:
+    """The groups that the agent meets: at a position, there are as many others as it has."""
+    from agents.evaluation import STANDARD_OPPONENTS
+
+    if position is None:
+        return [list(against) * ((num_snakes or _SEATS) - 1)] if against else STANDARD_OPPONENTS
+    others = len(position.names) - 1
+    if num_snakes or not others:
+        raise ConfigError(f"the position has {others + 1} snakes, of which the first is the agent's; leave out --num-snakes")
+    names = dict.fromkeys(name for group in STANDARD_OPPONENTS for name in group)
+    return [list(against) * others] if against else [[name] * others for name in names]
 
 
 def _refuse_other_worlds_options(options: argparse.Namespace) -> None:
@@ -178,7 +205,7 @@ def _refuse_other_worlds_options(options: argparse.Namespace) -> None:
 
 def _refuse_battlesnakes_options(options: argparse.Namespace) -> None:
     what_for = "games of Battlesnake, not for episodes of other worlds; leave it out"
-    refuse_given(options, ("against", "num_snakes", "games", "nodes", "time"), what_for)
+    refuse_given(options, ("against", "num_snakes", "games", "nodes", "time", "position", "turn"), what_for)
     refuse_game_options(options, what_for)
 
 
@@ -188,6 +215,7 @@ def _evaluate_solo(options: argparse.Namespace) -> int:
     if options.against or options.levels:
         raise ConfigError("with --solo nobody else plays; leave out --against and --levels")
     _refuse_other_worlds_options(options)
+    refuse_given(options, ("position", "turn"), "games against others; with --solo, leave it out")
     what_for = "games against others; with --solo, --boards has the sides of the boards"
     refuse_game_options(options, what_for, only=("width", "height"))
     boards = _SOLO_BOARDS if options.boards is None else options.boards
@@ -290,10 +318,10 @@ def run_champions(options: argparse.Namespace) -> int:
 
 def run_replay(options: argparse.Namespace) -> int:
     """Run `procsnake replay`. Returns the exit code."""
-    from envs.battlesnake.recording import Recording, to_test
+    from envs.battlesnake.recording import to_test
 
     _refuse_other_actions_options(options)
-    recording = Recording.read(options.recording, width=options.width, height=options.height)
+    recording = open_recording(options.recording, width=options.width, height=options.height)
     for side in ("width", "height"):
         if (asked := getattr(options, side)) not in (None, told := recording.boards()[0][side]):
             raise ConfigError(f"--{side} is {asked}, but the recording says {told}; leave it out")
@@ -301,10 +329,12 @@ def run_replay(options: argparse.Namespace) -> int:
         from envs.battlesnake.render.animation import save_animation
 
         print(f"written: {save_animation(recording, options.out or Path(options.recording).with_suffix('.gif'))}")
+    elif options.action == "ask":
+        _ask(recording, options)
     elif options.action == "to-test":
-        if options.turn is None:
-            raise ConfigError("to-test needs the turn to test: --turn N")
-        test = to_test(recording, options.turn, snake=options.snake, agent=options.agent)
+        turn = turn_of(recording, options.turn)
+        allowed = None if options.allow is None else options.allow.split(",")
+        test = to_test(recording, turn, snake=options.snake, agent=options.agent, allowed=allowed)
         if options.out:
             write_whole(Path(options.out), test)
         print(f"written: {options.out}" if options.out else test, end="\n" if options.out else "")
@@ -316,10 +346,25 @@ def run_replay(options: argparse.Namespace) -> int:
     return 0
 
 
+def _ask(recording: Recording, options: argparse.Namespace) -> None:
+    from agents.asking import ask, in_words
+    from agents.workbench.bench import make_player
+
+    position = position_of(recording, turn_of(recording, options.turn), snake=options.snake)
+    answer = ask(make_player(options.agent), position)
+    print_json(answer) if options.json else print(printable(in_words(answer), keep="\n"))
+
+
 def _refuse_other_actions_options(options: argparse.Namespace) -> None:
-    if options.action == "show" and options.out is not None:
+    if options.action != "to-test":
+        refuse_given(options, ["allow"], "to-test; leave it out")
+    if options.action != "ask":
+        refuse_given(options, ["json"], "ask; leave it out")
+    if options.action in ("show", "ask") and options.out is not None:
         animate = shell_command("replay", "animate", options.recording, "--out", options.out)
-        raise ConfigError(f"show draws in the terminal and writes no file, so --out is for the other actions; try {animate}")
+        raise ConfigError(
+            f"{options.action} prints to the terminal and writes no file, so --out is for the other actions; try {animate}"
+        )
     if options.action == "animate" and options.turn is not None:
         show = shell_command("replay", "show", options.recording, "--turn", options.turn)
         raise ConfigError(f"animate takes all turns, so --turn is for the other actions; one board: {show}")

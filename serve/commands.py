@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.effort import add_effort
+from agents.opened_recording import add_position
 from envs.common.columns import in_columns
 from envs.common.command_line import (
     Commands,
@@ -104,6 +105,7 @@ def _add_play(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move")
     add_effort(parser)
+    add_position(parser)
     record = (
         "write the game as JSON lines, as the official command line does; an episode of another world as .mp4, .gif or .webp"
     )

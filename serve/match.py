@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.effort import add_effort, effort_of, tell_own_efforts
+from agents.opened_recording import add_position, check_players, chosen_position
 from envs.battlesnake.recording import unfinished
 from envs.common.columns import in_columns
 from envs.common.command_line import (
@@ -39,6 +40,8 @@ examples:
   procsnake match flood my_rule.py+flood --watch              # in the terminal
   procsnake match me=http://127.0.0.1:8000 flood --map royale --shrinkEveryNTurns 10 --hazardDamagePerTurn 30
   procsnake match champion-standard flood flood flood --browser
+  procsnake match me=http://127.0.0.1:8000 flood --position request.json    # play on from a request, first as its `you`
+  procsnake match flood greedy --position game.jsonl --turn 40
   procsnake match alphabeta mcts --time 20                    # 20 ms of processor time per move, whatever the time-out is
 """
 _ANIMATIONS = (".mp4", ".gif", ".svg")
@@ -56,6 +59,7 @@ def add_match(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delay", type=pause, default=0.12, help="seconds between two turns that are watched")
     parser.add_argument("--timeout", type=at_least(1), default=500, help="milliseconds a player has for a move")
     add_effort(parser)
+    add_position(parser)
     parser.add_argument("--record", metavar="FILE", help="write the game as JSON lines, as the official command line does")
     add_game_options(parser)
 
@@ -121,6 +125,9 @@ def make_referee(options: argparse.Namespace) -> Any:
     twice = next((name for name in given if name and given.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"two players are called {twice!r}; give one another name")
+    position = chosen_position(options)
+    if position is not None:
+        check_players(position, len(players))
     effort = effort_of(options)
     tell_own_efforts(effort, ((name or player, player) for name, player in players))
     referee = Referee(
@@ -133,6 +140,7 @@ def make_referee(options: argparse.Namespace) -> Any:
         timeout_ms=round(options.time) if options.wall else options.timeout,
         tell_deadline=not effort.options,
         recording=options.record,
+        position=None if position is None else position.state,
     )
     tell_evaluations(referee)
     return referee
@@ -140,12 +148,7 @@ def make_referee(options: argparse.Namespace) -> Any:
 
 def tell_evaluations(referee: Any) -> None:
     """Print to stderr which evaluation plays for each of our searches on the game's first board."""
-    import numpy as np
-
-    from envs.battlesnake.games import start_games
-
-    state = referee.state.select(np.zeros(1, np.int64))
-    start_games(state)
+    state = referee.first_board()
     for name, seat in zip(referee.names, referee.seats, strict=True):
         told = None if isinstance(seat, str) else seat.evaluation_in_words(state)
         if told:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents.opened_recording import open_recording, say_doubts
 from envs.battlesnake.recording import Recording, recording_files
 from envs.common.command_line import kept_at, shell_command
 from envs.common.errors import ConfigError
@@ -31,7 +32,7 @@ def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, s
         raise ConfigError(f"{name} is a folder; {shell_command('analyse', '--last', 10, name)} sums its games up")
     file = _file(name)
     if file is not None:
-        return Recording.read(file), snake
+        return open_recording(file), snake
     with closing(_archive(database)) as archive:
         bodies = archive.bodies(name) if archive.exists else []
         if not bodies:
@@ -39,7 +40,9 @@ def find_game(name: str, database: str, snake: str | None) -> tuple[Recording, s
             told = f"there is no file {name}, and {places} has a game of this id"
             raise ConfigError(f"{told}; {shell_command('games', 'list')} shows those that are kept")
         own = [body for body in bodies if snake in (body["snake"], body["you"])]
-        return _kept(archive, (own or bodies)[0]), None if own else snake
+        recording = _kept(archive, (own or bodies)[0])
+        say_doubts(recording, name)
+        return recording, None if own else snake
 
 
 def _file(name: str) -> Path | None:
@@ -64,7 +67,7 @@ def last_games(
     """
     if names:
         for path in sorted(recording_files(names), key=lambda path: path.stat().st_mtime, reverse=True):
-            yield path.name, partial(Recording.read, path), snake
+            yield path.name, partial(open_recording, path), snake
         return
     with closing(_archive(database)) as archive:
         if not archive.exists:

@@ -62,7 +62,7 @@ def episode_to_watch(options: argparse.Namespace) -> ShownEpisode | None:
     if others:
         raise ConfigError(f"a policy of the world {world!r} plays alone, not with {' '.join(others)}")
     what_for = f"games of Battlesnake, and this is an episode of {world}; leave it out"
-    refuse_given(options, ("nodes", "time"), what_for)
+    refuse_given(options, ("nodes", "time", "position", "turn"), what_for)
     refuse_game_options(options, what_for)
     given = {"levels": options.levels, "distribution_mode": options.mode}
     chosen = {"num_games": 1, **{name: value for name, value in given.items() if value is not None}}

@@ -134,6 +134,12 @@ def with_hindsight(positions: Sequence[Position], judged: Sequence[Judged]) -> t
     return found, None
 
 
+def judge(position: Position, *, nodes: int, curves: WinProbability) -> Turn:
+    """Return what the search thinks of one position with `nodes` nodes."""
+    (judged,) = _judge([position], nodes=nodes)
+    return _turn(position, judged, curves)
+
+
 def _look_closer(positions: Sequence[Position], judged: Sequence[Judged], nodes: int) -> tuple[list[Judged], int | None]:
     """`with_hindsight`, where the turn that it ends at was searched with more nodes, and found not to be lost again."""
     found, place = with_hindsight(positions, judged)

@@ -150,8 +150,9 @@ def _positions(recording: Recording, boards: list[Board], settings: Settings, sn
             raise ConfigError(f"turn {found[-1].turn + 1} is missing in this recording, so what was played can't be told")
         moves = {one: MOVE_NAMES.index(move) for one, move in recording.moves_played(n).items()}
         found.append(Position(board, settings, snake, moves))
-    if found and found[-1].board is boards[-1] and found[-1].played is None:
-        found.pop()  # Nobody chose on the board on which the game was broken off.
+    # Nobody chose on the board on which a game was broken off; a single board is a position to choose on.
+    if len(boards) > 1 and found and found[-1].board is boards[-1] and found[-1].played is None:
+        found.pop()
     return found
 
 

@@ -34,6 +34,8 @@ def in_words(analysis: Analysis, *, all_turns: bool = False) -> str:
     """Return the whole report: who, the result, the turns that mattered, the lost turn, the cause, and the evaluation."""
     played = analysis.played
     against = ", ".join(played.opponents)
+    if len(analysis.turns) == 1 and analysis.turns[0].played is None:
+        return _position_in_words(analysis, against)
     ended = {"won": "won", "lost": "lost", "draw": "drew"}.get(played.result, "played (the end isn't recorded)")
     turns = f"turns {analysis.turns[0].turn} to {analysis.turns[-1].turn}"
     head = f"{played.name} {ended} against {against}; {turns}, {analysis.nodes} nodes per turn"
@@ -41,6 +43,17 @@ def in_words(analysis: Analysis, *, all_turns: bool = False) -> str:
     parts = [head, "", table(analysis, shown)] if shown else [head, "", "no move cost 5 points or more"]
     told = [lost_sentence(analysis), cause_sentence(analysis), evaluation_sentence(analysis)]
     return "\n".join([*parts, "", counts(analysis), *filter(None, told)])
+
+
+def _position_in_words(analysis: Analysis, against: str) -> str:
+    """What is best in a position on which nothing was played, such as a single request."""
+    (turn,) = analysis.turns
+    head = f"{analysis.played.name} to move against {against}; turn {turn.turn}, {analysis.nodes} nodes"
+    heads = ("best", "depth", *MOVE_NAMES)
+    row = (word(turn.best), str(turn.depth), *(chance_text(turn, move) for move in range(4)))
+    best = f"{word(turn.best)} is best ({turn.chance:.0%}); line {arrows(analysis, 0)}"
+    told = [head, "", in_columns([row], heads), "", best]
+    return "\n".join([*told, *filter(None, [evaluation_sentence(analysis)])])
 
 
 def turns_that_mattered(analysis: Analysis) -> list[int]:
@@ -65,13 +78,13 @@ def _row(turn: Turn, *, is_lost: bool) -> tuple[str, ...]:
         word(turn.best),
         f"{-turn.points_lost:.0f}" if turn.points_lost >= 0.5 else "0",
         turn.move_class,
-        *(_chance(turn, move) for move in range(4)),
+        *(chance_text(turn, move) for move in range(4)),
         "← lost here" if is_lost else "",
     )
 
 
-def _chance(turn: Turn, move: int) -> str:
-    """A move's chance: † for certain death, -N for a loss that is proven for N turns from then."""
+def chance_text(turn: Turn, move: int) -> str:
+    """Return a move's chance: † for certain death, -N for a loss that is proven for N turns from then."""
     if not turn.safe[move]:
         return "†"
     score = turn.scores[move]

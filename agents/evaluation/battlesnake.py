@@ -13,7 +13,7 @@ import numpy as np
 
 from agents.agent import Agent
 from agents.registry import make
-from envs.battlesnake.games import play_turn, start_games
+from envs.battlesnake.games import continue_games, play_turn, start_games
 from envs.battlesnake.maps import check_game
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import ALIVE, CAUSE_NAMES, MAX_BOARDS, NOBODY, State
@@ -69,17 +69,25 @@ def play_games(
     seed: int = 0,
     max_turns: int = 1000,
     on_turn: Callable[[int, int], None] | None = None,
+    position: State | None = None,
 ) -> GameResults:
     """Play `num_games` games among `agents`, all side by side.
 
     In game g agent a sits in slot (a + g) mod A. So if the number of games is a multiple of A, each agent has each seat
     equally often. A game is a function of (seed, g) and the agents. An agent that appears several times in the list is asked
     once per turn for all its snakes. With one agent the games are played solo. `on_turn` is called after each turn with the
-    turn's number and how many games are over. Raises `ConfigError` for settings that no game can have.
+    turn's number and how many games are over.
+
+    With a `position`, a state of one board, all games begin there, under its rules, and agent a plays slot a in each; the games
+    differ in the food that appears and in what agents draw.
+
+    Raises `ConfigError` for settings that no game can have, and for another number of agents than the position has snakes.
     """
     num_games = check_range("num_games", num_games, 1, MAX_BOARDS)
     max_turns = check_range("max_turns", max_turns, 1, MAX_TURNS)
     num_agents = len(agents)
+    if position is not None:
+        return _play_on(position, agents, num_games, seed, max_turns, on_turn)
     chosen = settings or Settings()
     if num_agents == 1:
         chosen = replace(chosen, solo=True)
@@ -88,6 +96,24 @@ def play_games(
     state.seed(seed)
     running = start_games(state)
     seats = (np.arange(num_agents) - np.arange(num_games)[:, None]) % num_agents
+    _play(state, agents, seats, running, max_turns, on_turn)
+    return _results(state, agents, seats, running)
+
+
+def _play_on(
+    position: State,
+    agents: Sequence[Agent],
+    num_games: int,
+    seed: int,
+    max_turns: int,
+    on_turn: Callable[[int, int], None] | None,
+) -> GameResults:
+    if len(agents) != position.num_snakes:
+        raise ConfigError(f"{len(agents)} agents for a position of {position.num_snakes} snakes; name one for each")
+    state = position.select(np.zeros(num_games, np.int64))
+    state.seed(seed)
+    running = continue_games(state)
+    seats = np.tile(np.arange(len(agents)), (num_games, 1))
     _play(state, agents, seats, running, max_turns, on_turn)
     return _results(state, agents, seats, running)
 
@@ -217,11 +243,12 @@ def evaluate(
     max_turns: int = 1000,
     on_score: Callable[[MatchupScore], None] | None = None,
     on_turn: Callable[[int, int], None] | None = None,
+    position: State | None = None,
 ) -> list[MatchupScore]:
     """Play `agent` against each group of `opponents` (agents or their names), and return one score per group.
 
-    The games are those of `play_games`, which calls `on_turn`. `on_score` is called with each score as soon as its games are
-    played. Raises what `play_games` and `agents.make` raise.
+    The games are those of `play_games`, which calls `on_turn`; they begin at `position` if there is one, with `agent` in slot
+    0. `on_score` is called with each score as soon as its games are played. Raises what `play_games` and `agents.make` raise.
     """
     names = dict.fromkeys(other for group in opponents for other in group if isinstance(other, str))
     made = {name: make(name) for name in names}
@@ -237,6 +264,7 @@ def evaluate(
             seed=seed,
             max_turns=max_turns,
             on_turn=on_turn,
+            position=position,
         )
         scores.append(score(results))
         if on_score:

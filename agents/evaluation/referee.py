@@ -34,7 +34,7 @@ from agents.evaluation.connection import (
     read_object,
     without_secrets,
 )
-from envs.battlesnake.games import play_turn, start_games
+from envs.battlesnake.games import continue_games, play_turn, start_games
 from envs.battlesnake.maps import check_game
 from envs.battlesnake.plain import board_from_state
 from envs.battlesnake.recording import Recorder
@@ -102,6 +102,8 @@ class Referee:
       a snake plays as one whose requests fail.
     * With `excuse_bursts`, a snake behind a URL that is late while this machine is busy (`agents.evaluation.busy`) is asked
       again, up to three times per turn. The official engine doesn't do so: it is for comparisons in which time decides nothing.
+    * `position`, a state of one board, is where the game begins: seat i plays its slot i, and its board and rules are the
+      game's. Without it the map lays out a new game.
     * `opening`, int (turns, seats), has the moves of the first turns, on which nobody is asked.
 
     Raises `ConfigError` for settings or seats that no game can have, and for names or an opening of another number of seats.
@@ -124,7 +126,14 @@ class Referee:
         game_id: str | None = None,
         opening: np.ndarray | None = None,
         excuse_bursts: bool = False,
+        position: State | None = None,
     ) -> None:
+        if position is not None:
+            width, height, settings = position.width, position.height, position.settings
+            if len(seats) != position.num_snakes:
+                raise ConfigError(
+                    f"{len(seats)} seats for a position of {position.num_snakes} snakes; name one player for each"
+                )
         chosen = settings or Settings()
         if len(seats) == 1:
             chosen = replace(chosen, solo=True)
@@ -135,7 +144,11 @@ class Referee:
         if opening is not None and len(opening) and np.shape(opening)[1:] != (len(seats),):
             raise ConfigError(f"the opening has shape {np.shape(opening)}; it must be (turns, {len(seats)}), a move per seat")
         check_game(chosen, width=width, height=height, num_snakes=len(seats))
-        self.state = State(1, width=width, height=height, num_snakes=len(seats), settings=chosen)
+        if position is None:
+            self.state = State(1, width=width, height=height, num_snakes=len(seats), settings=chosen)
+        else:
+            self.state = position.copy()
+        self._begin = start_games if position is None else continue_games
         self.state.seed(seed)
         self.names = _names(seats, names or [""] * len(seats))
         self.ids = [f"{slot}-{uuid.uuid5(uuid.NAMESPACE_URL, f'{seed}/{name}')}" for slot, name in enumerate(self.names)]
@@ -154,6 +167,12 @@ class Referee:
         self._remote = {slot: RemoteSnake(seat, timeout_ms) for slot, seat in enumerate(seats) if isinstance(seat, str)}
         self._latencies = ["0"] * len(seats)
 
+    def first_board(self) -> State:
+        """Return a copy of the board on which the game begins."""
+        state = self.state.copy()
+        self._begin(state)
+        return state
+
     def play(self) -> Iterator[Frame]:
         """Play to the end. Yields the first board, and the board after every turn."""
         try:
@@ -166,7 +185,7 @@ class Referee:
         for slot, snake in self._remote.items():
             with nullcontext() if self._must_answer else suppress(SnakeUnreachableError):
                 self.customizations[slot] = snake.check()
-        running = start_games(self.state)
+        running = self._begin(self.state)
         nothing: list[Any] = [None] * len(self.seats)
         recorder = Recorder(self._recording, self.game) if self._recording else nullcontext()
         with ThreadPoolExecutor(max(1, len(self._remote))) as pool, recorder as record:

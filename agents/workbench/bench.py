@@ -123,7 +123,7 @@ class Bench:
         state, names = self._state(self.board)
         if not names:
             raise ConfigError("there is no snake on the board; click one together, or deal")
-        players = [_player(self._player_of(name)) for name in names]
+        players = [make_player(self._player_of(name)) for name in names]
         state.seed(self.seed)
         running = np.ones(1, np.bool_)
         turns: list[BenchTurn] = []
@@ -143,7 +143,7 @@ class Bench:
         The player is a name or the URL of a running server.
         """
         state, names, you = self._place(turn, snake)
-        return replace(_seen(state, you, names[you], _player(player).act(state, you)), player=player)
+        return replace(_seen(state, you, names[you], make_player(player).act(state, you)), player=player)
 
     def _place(self, turn: int, snake: str | None) -> tuple[State, list[str], int]:
         """A turn's state, the names of its slots, and the slot of `snake`, or of the first that lives."""
@@ -213,7 +213,8 @@ class _Remote(Agent):
         return np.array([self.act(state.select(np.array([board])), int(slot)).move for board, slot in pairs], np.int8)
 
 
-def _player(name: str) -> Agent:
+def make_player(name: str) -> Agent:
+    """Return the agent of this name, or one that asks the server at this URL."""
     return _Remote(name) if is_server(name) else make(name)
 
 

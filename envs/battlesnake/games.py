@@ -26,6 +26,17 @@ def start_games(state: State, boards: np.ndarray | None = None) -> np.ndarray:
     return running
 
 
+def continue_games(state: State) -> np.ndarray:
+    """Begin games at the positions that stand on all boards. Which food appears follows from the state's seed, as in new games.
+
+    Returns bool (N,), which is False where the game is over already.
+    """
+    running = np.empty(state.num_boards, np.bool_)
+    _continue_boards(state.arrays, state.rules, running)
+    state.arrays.game[:] += 1
+    return running
+
+
 def play_turn(state: State, moves: np.ndarray, running: np.ndarray) -> None:
     """Play one turn on every board where `running`, bool (N,), is True, and set `running` to False where the game ends.
 
@@ -58,6 +69,13 @@ def _initialise_boards(s: Boards, r: Rules, boards: np.ndarray, running: np.ndar
     for n in range(len(boards)):
         initialise_board(s, boards[n], r)
         running[n] = not is_over(s, boards[n], r)
+
+
+@kernel
+def _continue_boards(s: Boards, r: Rules, running: np.ndarray) -> None:
+    for b in range(len(running)):
+        s.key[b] = rng.combine(s.stream[b], s.game[b])
+        running[b] = not is_over(s, b, r)
 
 
 @kernel

@@ -67,6 +67,7 @@ def play_by_hand(options: argparse.Namespace) -> int:
     """Run `procsnake play --human`. Returns the exit code."""
     if options.json:
         raise ConfigError("--json prints how a game of agents ended; leave it out with --human")
+    refuse_given(options, ("position", "turn"), "games of agents; leave it out with --human")
     if options.players in ([], [BATTLESNAKE]):
         refuse_given(options, ("levels", "mode"), "games of Procgen, and this is one of Battlesnake; leave it out")
         return _play_battlesnake(options)

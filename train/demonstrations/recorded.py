@@ -17,7 +17,7 @@ import numpy as np
 
 from envs.api import BatchEnv
 from envs.battlesnake.plain import Board, state_from_board
-from envs.battlesnake.recording import EXTRAS, Recording, recording_files
+from envs.battlesnake.recording import EXTRAS, Recording, contradiction, recording_files
 from envs.battlesnake.recording.files import MAX_BYTES
 from envs.battlesnake.rewards import Rewards
 from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES
@@ -86,6 +86,10 @@ def read_demonstrations(
         say(told)
     if more := reader.left_out[_MOST_TOLD:]:
         say(f"… and {len(more)} games more were left out")
+    for doubt in reader.doubts[:_MOST_TOLD]:
+        say(doubt)
+    if more_doubts := reader.doubts[_MOST_TOLD:]:
+        say(f"… and {len(more_doubts)} games more contradict their rules")
     return reader.result()
 
 
@@ -105,6 +109,8 @@ class _Reader:
     world: BattlesnakeVectorEnv
     rewards: Rewards | None
     left_out: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    """The first turn of each game that contradicts its rules. The game is learned from nevertheless."""
     _parts: list[tuple[DemonstrationBatch, np.ndarray]] = field(default_factory=list)
     _games: dict[str, int] = field(default_factory=dict)
     _seen: set[tuple[str, str]] = field(default_factory=set)
@@ -118,7 +124,10 @@ class _Reader:
             self.left_out.append(f"left out {path.name}: cloning.most_decisions, {self.settings.most_decisions}, are read")
             return
         try:
-            self._take_in(Recording.read(path), path)
+            recording = Recording.read(path)
+            self._take_in(recording, path)
+            if doubt := contradiction(recording):
+                self.doubts.append(f"{path.name}: {doubt}")
         except ProcsnakeError as error:
             self.left_out.append(f"left out {path.name}: {error}")
 

@@ -11,7 +11,7 @@ last line is `{"winnerId", "winnerName", "isDraw"}`; a file without it was cut o
 `Recording.read` also takes the other forms in which people keep games: see `envs.battlesnake.recording.parsing`.
 """
 
-from envs.battlesnake.recording.as_test import to_test
+from envs.battlesnake.recording.as_test import asked_snake, to_test
 from envs.battlesnake.recording.files import (
     EXTRAS,
     UNKNOWN_CAUSE,
@@ -21,7 +21,7 @@ from envs.battlesnake.recording.files import (
     recording_files,
     unfinished,
 )
-from envs.battlesnake.recording.replayed import Deviation, deviations
+from envs.battlesnake.recording.replayed import Deviation, contradiction, deviations
 
 __all__ = [
     "EXTRAS",
@@ -30,6 +30,8 @@ __all__ = [
     "Recorder",
     "Recording",
     "RecordingError",
+    "asked_snake",
+    "contradiction",
     "deviations",
     "recording_files",
     "to_test",

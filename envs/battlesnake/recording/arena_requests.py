@@ -11,9 +11,14 @@ Entry = dict[str, Any]
 
 
 class LivingOnly:
-    """Reads the requests of one game in their order. Those of other engines are passed on as they are."""
+    """Reads the requests of one game in their order. Those of other engines are passed on as they are.
+
+    A log that leaves out the `game` may be Arena's.
+    """
 
     def __init__(self) -> None:
+        self.undecided: list[str] = []
+        """Ids of the snakes that may be dead, as far as the latest request tells."""
         self._history = LifeHistory()
         self._turn = -1
 
@@ -22,8 +27,8 @@ class LivingOnly:
         game = request.get("game")
         board = request["board"]
         rules = LifeRules.of(game if isinstance(game, Mapping) else {})
-        snakes = board["snakes"]
-        if not rules.is_arena or any(snake.get("eliminatedCause") for snake in snakes):
+        snakes = board["snakes"] or []
+        if (game and not rules.is_arena) or any(snake.get("eliminatedCause") for snake in snakes):
             return request
         sighting = Sighting.of(
             snakes,
@@ -35,12 +40,13 @@ class LivingOnly:
         )
         self._turn = sighting.turn
         lives = self._history.see(sighting)
+        self.undecided = [snake["id"] for snake, life in zip(snakes, lives, strict=True) if life is Life.UNDECIDED]
         living = [snake for snake, life in zip(snakes, lives, strict=True) if life is not Life.DEAD]
         return {**request, "board": {**board, "snakes": living}}
 
     def _asked(self, request: Mapping[str, Any]) -> int | None:
-        """The place of `you`, where only that tells who lives: the last entry may be that of `/end`, where it may be dead."""
-        if request["turn"] == self._turn + 1:
+        """The place of `you` in the first request. A later one may be that of `/end`, where `you` may be dead."""
+        if self._turn >= 0:
             return None
         you = request.get("you")
         ids = [snake["id"] for snake in request["board"]["snakes"]]

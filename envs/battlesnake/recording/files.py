@@ -126,6 +126,8 @@ class Recording:
     game: dict[str, Any]
     requests: list[dict[str, Any]]
     result: dict[str, Any] | None = None
+    undecided: list[str] = field(default_factory=list, init=False, repr=False)
+    """Ids of the snakes on the first board that may be dead: Arena lists the dead, and one request can't always tell."""
     _boards: list[Board] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -139,6 +141,8 @@ class Recording:
             try:
                 check_request(request)
                 self._boards.append(_board(living.read(request), seen))
+                if len(self._boards) == 1:
+                    self.undecided = living.undecided
             except (KeyError, TypeError, AttributeError, ValueError) as error:
                 what = f"{type(error).__name__} {error}"
                 raise RecordingError(f"entry {len(self._boards)} is not a move request: {what}") from error

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from envs.battlesnake.plain import Board, map_update, ruleset_step
 from envs.battlesnake.recording.files import UNKNOWN_CAUSE, Recording, moves_between
 from envs.battlesnake.settings import Settings
+from envs.battlesnake.state import MOVE_NAMES
 from envs.common.errors import ProcsnakeError
 
 SIDES = ("left", "right", "bottom", "top")
 """The sides of royale's rectangle by the number that is drawn for each."""
 _STILL = ("standard", "empty")
 """Maps that have no hazards of their own."""
+_MOST_UNSEEN = 3
+"""Of more snakes that vanish at once, not all ways to die are tried."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ def deviations(recording: Recording) -> Iterator[Deviation]:
     """Yield where a recorded game deviates from our rules, in order.
 
     The moves are read off the heads, and the rules are applied to each recorded board, so one deviation doesn't cause others.
-    New food is random: it may appear on any cell without a living snake, and food may vanish only where a snake ate it. The
+    Where a file doesn't tell how a snake moved into its death, one of its four moves must explain the board that follows. New
+    food is random: it may appear on any cell without a living snake, and food may vanish only where a snake ate it. The
     sides of royale's walls are random, too; that each turn has as many as it should is checked. On maps other than standard,
     empty, royale and snail_mode, hazards aren't checked. On solo_maze, which moves snakes by itself, nothing is.
 
@@ -72,6 +76,19 @@ def _trails_after(before: Board, after: Board, settings: Settings) -> list[dict[
         return []
 
 
+def contradiction(recording: Recording) -> str:
+    """Return a sentence about the first turn that contradicts the rules that the recording tells, or "" if none does.
+
+    Whoever reads a game should say it: the rules may be others, the file misread, or edited.
+    """
+    first = next(deviations(recording), None)
+    if first is None:
+        return ""
+    settings = recording.settings
+    rules = f"ruleset {settings.ruleset}, map {settings.map}, hazard damage {settings.hazard_damage}"
+    return f"turn {first.turn} contradicts the rules ({rules}): {first.what}"
+
+
 def _differences(before: Board, after: Board, settings: Settings) -> Iterator[str]:
     if after["turn"] == before["turn"]:
         yield "this turn is there twice, with two boards"
@@ -80,18 +97,37 @@ def _differences(before: Board, after: Board, settings: Settings) -> Iterator[st
         yield f"it follows turn {before['turn']}; the turns between are missing"
         return
     moves = {snake: move["move"] for snake, move in moves_between(before, after).items()}
-    unread = [snake["id"] for snake in before["snakes"] if not snake["eliminatedCause"] and snake["id"] not in moves]
-    if any(snake["eliminatedCause"] == UNKNOWN_CAUSE for snake in after["snakes"]):
-        return  # The file doesn't tell how that snake moved, and others' fates may depend on it.
+    alive = [snake["id"] for snake in before["snakes"] if not snake["eliminatedCause"]]
+    vanished = [snake["id"] for snake in after["snakes"] if snake["id"] in alive and _is_unknown(snake)]
+    unread = [snake for snake in alive if snake not in moves and snake not in vanished]
     if unread:
         yield f"snake {unread[0]} is not one step from where it was"
         return
-    order = [moves.get(snake["id"]) if not snake["eliminatedCause"] else None for snake in before["snakes"]]
+    unseen = [snake for snake in vanished if snake not in moves]
+    if len(unseen) > _MOST_UNSEEN:
+        return
+    fewest: list[str] | None = None
+    for guess in product(MOVE_NAMES, repeat=len(unseen)):
+        found = list(_by_the_rules(before, after, settings, moves | dict(zip(unseen, guess, strict=True))))
+        if fewest is None or len(found) < len(fewest):
+            fewest = found
+        if not found:
+            return
+    yield from fewest or ()
+
+
+def _is_unknown(snake: Mapping[str, Any]) -> bool:
+    return snake["eliminatedCause"] == UNKNOWN_CAUSE
+
+
+def _by_the_rules(before: Board, after: Board, settings: Settings, moves: Mapping[str, str]) -> Iterator[str]:
+    settled = _settled(before)
+    order = [moves.get(snake["id"]) if not snake["eliminatedCause"] else None for snake in settled["snakes"]]
     # Royale's walls are random, so the ruleset's own would never be the recorded ones.
     ruleset = "standard" if settings.ruleset == "royale" else settings.ruleset
     numbers = {"hazardDamagePerTurn": settings.hazard_damage}
     try:
-        over, stepped = ruleset_step(before, order, ruleset=ruleset, settings=numbers, solo=settings.solo)
+        over, stepped = ruleset_step(settled, order, ruleset=ruleset, settings=numbers, solo=settings.solo)
         if over:
             yield "the game went on, although it was over"
             return
@@ -102,10 +138,19 @@ def _differences(before: Board, after: Board, settings: Settings) -> Iterator[st
         yield f"no game can have this board: {error}"
 
 
+def _settled(board: Board) -> Board:
+    """The board without the snakes whose cause of death isn't known, which are in nobody's way."""
+    return {**board, "snakes": [snake for snake in board["snakes"] if not _is_unknown(snake)]}
+
+
 def _snakes(stepped: Board, after: Board) -> Iterator[str]:
     ours = {snake["id"]: snake for snake in stepped["snakes"]}
     for snake in after["snakes"]:
         expected = ours.get(snake["id"])
+        if _is_unknown(snake):
+            if expected is not None and not expected["eliminatedCause"]:
+                yield f"{snake.get('name') or snake['id']} is gone; by the rules it lives"
+            continue
         if expected is None:
             yield f"snake {snake['id']} joined the game"
             continue

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import re
 
 import pytest
 
-from envs.battlesnake.recording import Recording, deviations
+from envs.battlesnake.recording import Recording, contradiction, deviations
 from tests.envs.battlesnake.recording.official import boards_of, official_games, recorded
 from tests.envs.battlesnake.traces import DATA
 
@@ -102,3 +103,25 @@ def test_a_wall_that_comes_too_early_is_noticed():
     game = official_games("royale", "royale")[0]
     game = {**game, "settings": {**game["settings"], "shrinkEveryNTurns": 10**6}}
     assert "royale's walls moved in by" in next(deviations(recorded(game))).what
+
+
+def cli_file():
+    return Recording.read(DATA / "cli-output-example.jsonl")
+
+
+def test_the_first_turn_that_contradicts_the_rules_is_named_with_them():
+    """Wrong rules, a wrong reader or an edited file: a wrapped game as a standard one, and a snake that is taken out."""
+    wrapped = next(recorded(game) for game in official_games("wrapped", "standard"))
+    assert contradiction(wrapped) == ""
+    wrapped.game["ruleset"]["name"] = "standard"
+    assert re.match(r"turn \d+ contradicts the rules \(ruleset standard, map standard, hazard damage", contradiction(wrapped))
+
+
+def test_a_snake_that_is_taken_out_of_a_file_is_noticed():
+    """The official file doesn't tell how snakes died, and each has a way to die on each turn; but then the game is over."""
+    official = cli_file()
+    assert contradiction(official) == ""
+    requests = copy.deepcopy(official.requests)
+    for request in requests[20:]:
+        request["board"]["snakes"] = request["board"]["snakes"][:1]
+    assert re.match("turn 21 .*: the game went on, although it was over", contradiction(Recording(official.game, requests)))

@@ -8,6 +8,7 @@ import pytest
 
 from envs.battlesnake.recording import Recording, RecordingError, deviations
 from envs.battlesnake.settings import Settings
+from tests.envs.battlesnake.arena_shape import arena_game, end_request, move_requests, played_games
 from tests.envs.battlesnake.recording.official import boards_of, official_games, recorded
 from tests.envs.battlesnake.recording.shapes import frames, in_lower_case, requests
 
@@ -187,3 +188,30 @@ def test_a_last_line_without_snakes_and_numbers_with_a_point_are_read():
     assert {s["eliminatedCause"] for s in recording.boards()[-1]["snakes"]} == {"unknown"}
     assert shown(recording)[:-1] == played(boards)[:-1]
     assert all(type(s["body"][0]["x"]) is int for board in recording.boards() for s in board["snakes"])
+
+
+@pytest.mark.parametrize("ruleset", ["standard", "constrictor"])
+def test_a_log_of_arenas_requests_tells_the_dead_from_the_living(ruleset):
+    """There the dead stay in the list, unmarked, and the last request may be sent to one of them."""
+    for turns in played_games(5, seed=11, side=7, ruleset=ruleset):
+        game = arena_game("g", ruleset=ruleset)
+        log = [shown.request for shown in move_requests(turns, game) if shown.request["you"]["id"] == "s0"]
+        log.append(end_request(turns, game, "s0").request)
+        recording = Recording.parse(lines(log), "log")
+        living = {turn.board["turn"]: [s["body"] for s in turn.board["snakes"] if not s["eliminatedCause"]] for turn in turns}
+        for board in recording.boards():
+            assert [s["body"] for s in board["snakes"] if not s["eliminatedCause"]] == living[board["turn"]]
+        assert recording.undecided == []
+
+
+def test_a_single_request_names_the_snakes_that_may_be_dead():
+    turns = next(turns for turns in played_games(9, seed=2, side=7) if len(turns) > 12)
+    requests_of_arena = list(move_requests(turns, arena_game("g")))
+    doubted = 0
+    for request, alive in requests_of_arena:
+        recording = Recording.parse(json.dumps(request, indent=1), "request")
+        shown_alive = {s["id"] for s in recording.boards()[0]["snakes"] if not s["eliminatedCause"]}
+        assert alive <= shown_alive
+        assert shown_alive - alive <= set(recording.undecided)
+        doubted += len(recording.undecided)
+    assert doubted
