@@ -13,7 +13,7 @@ import dataclasses
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -28,7 +28,6 @@ from ray.rllib.utils.metrics import (
 )
 
 from train.algorithm_settings import APPOSettings
-from train.config import Experiment
 from train.ppo import FRACTION_DONE, PPO, PPOConfig, PPOLearner
 from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE, LEARNER_SECONDS
 from train.rllib.fragment_flow import PLAY, FragmentFlow, Played, by_learner
@@ -36,10 +35,6 @@ from train.rllib.modules import NetworkModule
 from train.rllib.v_trace_connector import TrajectoriesToBatch
 from train.rllib.weight_servers import WeightServers, WeightSource
 from train.rollouts.trajectory import TrajectoryRunner
-
-if TYPE_CHECKING:
-    # Python 3.10's typing doesn't have it.
-    from typing_extensions import Self
 
 _REQUESTS_IN_FLIGHT = 2
 _SECONDS_AN_ITERATION = 1.0
@@ -63,15 +58,15 @@ class APPOConfig(PPOConfig):
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class or APPO)
         self.settings = APPOSettings()
+        self.max_requests_in_flight_per_env_runner = _REQUESTS_IN_FLIGHT
 
-    @classmethod
-    def from_experiment(cls, experiment: Experiment) -> Self:
-        config = super().from_experiment(experiment)
-        config.learners(learner_connector=partial(TrajectoriesToBatch, settings=config.settings))
-        if config.num_env_runners:
-            config.max_requests_in_flight_per_env_runner = _REQUESTS_IN_FLIGHT
-            config.reporting(min_time_s_per_iteration=_SECONDS_AN_ITERATION)
-        return config
+    def validate(self) -> None:
+        if not self._is_frozen and self.num_env_runners and self.min_time_s_per_iteration is None:
+            self.reporting(min_time_s_per_iteration=_SECONDS_AN_ITERATION)
+        super().validate()
+
+    def batch_connector(self, observation_space: Any, action_space: Any) -> TrajectoriesToBatch:
+        return TrajectoriesToBatch(observation_space, action_space, settings=self.settings)
 
     def runner_and_module(self) -> tuple[type[APPORunner], type[NetworkModule]]:
         return APPORunner, NetworkModule

@@ -260,42 +260,7 @@ class Experiment:
     @property
     def policy_network(self) -> NetworkSettings:
         """The network that torch trains and that is exported: `network`, with Q heads if the algorithm needs them."""
-        settings, body = self.settings, {"body": self.network.name, "body_options": self.network.options}
-        if isinstance(settings, PPOSettings) and settings.lstm_units:
-            return NetworkSettings(name="recurrent", options={**body, "units": settings.lstm_units})
-        if isinstance(settings, MXNetDQNSettings):
-            return NetworkSettings(name="starter-pack", options={"kind": self.network.name, **self.network.options})
-        if isinstance(settings, QSettings):
-            heads = {name: getattr(settings, name) for name in ("dueling", "num_atoms", "noisy", "sigma0")}
-            v_min, v_max = self.atoms
-            return NetworkSettings(name="q-network", options={**body, **heads, "v_min": v_min, "v_max": v_max})
-        return self.network
-
-    @property
-    def atoms(self) -> tuple[float, float]:
-        """The lowest and the highest atom of a distributional Q network: `v_min` and `v_max`, or else by the world's returns.
-
-        Raises `ConfigError` if they aren't set and the world's returns aren't known.
-        """
-        settings = self.settings
-        assert isinstance(settings, QSettings)
-        v_max = settings.v_max if settings.v_max is not None else self._highest_return(settings)
-        v_min = settings.v_min if settings.v_min is not None else -abs(v_max) / 4
-        if v_min >= v_max:
-            raise ConfigError(f"{self.algorithm}.v_min is {v_min:g}; it must be less than v_max, {v_max:g}")
-        return v_min, v_max
-
-    def _highest_return(self, settings: QSettings) -> float:
-        if settings.num_atoms == 1:
-            return 1.0
-        highest = highest_return(self.env.name, self.env.options)
-        if highest is None:
-            raise ConfigError(
-                f"{self.algorithm}.num_atoms is {settings.num_atoms}, and what {self.env.name} can pay isn't known; set the"
-                f" lowest and the highest return that can be told apart: --set {self.algorithm}.v_min=… --set"
-                f" {self.algorithm}.v_max=…"
-            )
-        return highest
+        return policy_network(self.settings, self.network, self.env.name, self.env.options)
 
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: Iterable[str] = ()) -> Experiment:
@@ -351,6 +316,46 @@ class Experiment:
         for name, value in dataclasses.asdict(self).items():
             plain |= {"algorithm": self.algorithm, self.algorithm: value} if name == "settings" else {name: value}
         return plain
+
+
+def policy_network(
+    settings: AlgorithmSettings, network: NetworkSettings, world: str, options: Mapping[str, Any]
+) -> NetworkSettings:
+    """Return the network that an algorithm trains in a world, which may wrap `network` in a memory or in Q heads.
+
+    Raises `ConfigError` if a distributional Q network's atoms aren't set and the world's returns aren't known.
+    """
+    body = {"body": network.name, "body_options": network.options}
+    if isinstance(settings, PPOSettings) and settings.lstm_units:
+        return NetworkSettings(name="recurrent", options={**body, "units": settings.lstm_units})
+    if isinstance(settings, MXNetDQNSettings):
+        return NetworkSettings(name="starter-pack", options={"kind": network.name, **network.options})
+    if isinstance(settings, QSettings):
+        heads = {name: getattr(settings, name) for name in ("dueling", "num_atoms", "noisy", "sigma0")}
+        v_min, v_max = _atoms(settings, world, options)
+        return NetworkSettings(name="q-network", options={**body, **heads, "v_min": v_min, "v_max": v_max})
+    return network
+
+
+def _atoms(settings: QSettings, world: str, options: Mapping[str, Any]) -> tuple[float, float]:
+    """The lowest and the highest atom of a distributional Q network: `v_min` and `v_max`, or else by the world's returns."""
+    v_max = settings.v_max if settings.v_max is not None else _highest_return(settings, world, options)
+    v_min = settings.v_min if settings.v_min is not None else -abs(v_max) / 4
+    if v_min >= v_max:
+        raise ConfigError(f"{settings.algorithm}.v_min is {v_min:g}; it must be less than v_max, {v_max:g}")
+    return v_min, v_max
+
+
+def _highest_return(settings: QSettings, world: str, options: Mapping[str, Any]) -> float:
+    if settings.num_atoms == 1:
+        return 1.0
+    highest = highest_return(world, options)
+    if highest is None:
+        raise ConfigError(
+            f"{settings.algorithm}.num_atoms is {settings.num_atoms}, and what {world} can pay isn't known; set the lowest and"
+            f" the highest return that can be told apart: --set {settings.algorithm}.v_min=… --set {settings.algorithm}.v_max=…"
+        )
+    return highest
 
 
 def list_experiments() -> list[str]:

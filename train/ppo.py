@@ -252,12 +252,13 @@ class PPOLearner(SparingLearner):
         There are always `num_minibatches` of them, so learners with unequal shares of the experience stay in step.
         """
         whole, settings = self._make_batch_if_necessary(training_data=training_data), self.config.settings
+        self._num_minibatches = self._minibatches_of(sum(batch.count for batch in whole.policy_batches.values()))
         if plays_while_learning(self.config):
             for name, batch in whole.policy_batches.items():
                 self._stay_near_the_newest_policy(name, batch)
         for epoch in range(num_epochs):
             parts = {name: self._shuffled_parts(batch) for name, batch in whole.policy_batches.items()}
-            for k in work.told(f"epoch {epoch + 1} of {num_epochs}, minibatch", settings.num_minibatches):
+            for k in work.told(f"epoch {epoch + 1} of {num_epochs}, minibatch", self._num_minibatches):
                 yield MultiAgentBatch(
                     {
                         # Rows are copied whole; indexing would go through observations number by number.
@@ -268,6 +269,13 @@ class PPOLearner(SparingLearner):
                 )
             if settings.target_kl is not None and self._mean_over_learners(self._approx_kl) > settings.target_kl:
                 return
+
+    def _minibatches_of(self, count: int) -> int:
+        """How many minibatches `count` decisions are split into: the same number for every learner."""
+        if not self.config.minibatch_size:
+            return self.config.settings.num_minibatches
+        mean = self._mean_over_learners(torch.tensor(float(count), device=self._device))
+        return max(1, round(mean / self.config.minibatch_size))
 
     @torch.no_grad()
     def _stay_near_the_newest_policy(self, module_id: str, batch: SampleBatch) -> None:
@@ -293,7 +301,7 @@ class PPOLearner(SparingLearner):
         batch[IMPORTANCE] = (anew[Columns.ACTION_LOGP] - columns[Columns.ACTION_LOGP]).exp()
 
     def _shuffled_parts(self, batch: SampleBatch) -> Sequence[torch.Tensor]:
-        num_minibatches = self.config.settings.num_minibatches
+        num_minibatches = self._num_minibatches
         # Of a single decision there is no standard deviation.
         least = num_minibatches * (2 if self._loss_settings.norm_adv else 1)
         if batch.count < least:
@@ -304,7 +312,10 @@ class PPOLearner(SparingLearner):
             )
         if STRETCH in batch:
             return shuffled_stretches(torch.as_tensor(batch[STRETCH]), num_minibatches, self._generator)
-        order = torch.randperm(batch.count, generator=self._generator).to(self._device)
+        if self.config.shuffle_batch_per_epoch:
+            order = torch.randperm(batch.count, generator=self._generator).to(self._device)
+        else:
+            order = torch.arange(batch.count, device=self._device)
         return order.tensor_split(num_minibatches)
 
     def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:

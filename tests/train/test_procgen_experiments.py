@@ -59,7 +59,7 @@ def test_the_populations_ranges_hold_its_first_values() -> None:
 def test_repeated_actions_count_as_the_games_count(one_ray: None) -> None:
     experiment = Experiment.load("procgen-ppo", [*SMALL, "env.options.action_repeat=3", "env.options.gap_stack=4"])
     runner = BatchEnvRunner(config=PPOConfig.from_experiment(experiment), worker_index=0)
-    (fragment,) = runner.sample(num_timesteps=5)
+    (fragment,) = runner.sample(num_timesteps=5 * runner.env.env_steps_per_advance)
     assert fragment.agent_steps() == 5 * 4
     assert fragment.env_steps() == 5 * 4 * 3
     runner.stop()

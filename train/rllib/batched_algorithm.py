@@ -7,12 +7,15 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import ray
+import torch
 from ray.exceptions import RayActorError
 from ray.rllib.algorithms import algorithm
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.actor_manager import FaultTolerantActorManager, RemoteCallResults
@@ -27,9 +30,10 @@ from ray.rllib.utils.metrics import (
 )
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-from envs.common.errors import ProcsnakeError
+from envs.common.errors import ConfigError, ProcsnakeError
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.env_runner_failures import Failures, clear_errors
+from train.rllib.modules import ACTION_MASK, NetworkModule, QModule
 from train.rollouts.batch_runner import EPISODE_SUMS, BatchEnvRunner
 
 AGENT_STEPS_BEFORE = "agent_steps_before"
@@ -77,6 +81,7 @@ class BatchedAlgorithm(Algorithm):
     _progress: dict[int, dict[str, Any]] = {}
     _learners_copy: dict[str, Any] | None = None
     _copied_at, _updates_since_copy, _restored_learners = 0.0, 0, 0
+    _inference: tuple[int, NetworkModule] | None = None
 
     def setup(self, config: AlgorithmConfig) -> None:  # type: ignore[override]  # of Tune's Trainable, where it is a dict
         # RLlib has no setting for the class of the group.
@@ -100,13 +105,56 @@ class BatchedAlgorithm(Algorithm):
         """Have learners and env runners take over weights in the form of `policy_weights`."""
         self.learner_group.set_state({COMPONENT_LEARNER: {COMPONENT_RL_MODULE: {DEFAULT_MODULE_ID: dict(weights)}}})
         self.env_runner_group.sync_weights(from_worker_or_learner_group=self.learner_group, inference_only=False)
+        self._inference = None
+
+    # How RLlib's users ask what a policy does.
+
+    def get_module(self, module_id: str = DEFAULT_MODULE_ID) -> NetworkModule | None:
+        """Return the policy as the learners have it now, on the CPU. There is one, named `DEFAULT_MODULE_ID`."""
+        if module_id != DEFAULT_MODULE_ID:
+            return None
+        if self._inference is None or self._inference[0] != self.iteration:
+            module = self.config.get_rl_module_spec(spaces=self.spaces, inference_only=False).build()
+            assert isinstance(module, NetworkModule)
+            module.set_state(self.policy_weights())
+            module.eval()
+            self._inference = self.iteration, module
+        return self._inference[1]
+
+    def get_policy(self, policy_id: str = DEFAULT_MODULE_ID) -> Any:
+        """Refuse: RLlib's new API stack has no policies."""
+        raise ConfigError(
+            "RLlib's new API stack has modules in the place of policies: algorithm.get_module() returns it, and"
+            " algorithm.compute_single_action(observation) asks it"
+        )
+
+    def compute_single_action(  # type: ignore[override]  # of RLlib's old stack, whose further arguments mean nothing here
+        self, observation: Any, *, action_mask: Any = None, explore: bool | None = None
+    ) -> int:
+        """Return the action for one observation: drawn from the policy with `explore`, else the likeliest.
+
+        `explore` is by default the configuration's; a network of Q values answers with the best action in any case.
+        `action_mask`, bool (actions,), is the world's. Raises `ConfigError` for a policy with a memory.
+        """
+        module, draws = self.get_module(), self.config.explore if explore is None else explore
+        assert module is not None
+        if module.is_stateful():
+            raise ConfigError("a policy with a memory (lstm_units) needs its state; call get_module().forward_inference")
+        batch = {Columns.OBS: torch.as_tensor(np.asarray(observation))[None]}
+        if action_mask is not None:
+            batch[ACTION_MASK] = torch.as_tensor(np.asarray(action_mask, np.bool_))[None]
+        with torch.inference_mode():
+            logits = module.forward_inference(batch)[Columns.ACTION_DIST_INPUTS]
+        if draws and not isinstance(module, QModule):
+            return int(torch.distributions.Categorical(logits=logits).sample())
+        return int(logits.argmax())
 
     def restore_from_path(self, *args: Any, **kwargs: Any) -> None:
         with warnings.catch_warnings():
             # Checkpoints of NumPy 1 name numpy.core, which NumPy 2 still reads.
             warnings.filterwarnings("ignore", "numpy.core", DeprecationWarning)
             super().restore_from_path(*args, **kwargs)
-        self._learners_copy = None
+        self._learners_copy = self._inference = None
 
     def get_state(self, components: Any = None, *, not_components: Any = None, **kwargs: Any) -> dict[str, Any]:
         state = super().get_state(components, not_components=not_components, **kwargs)
@@ -172,13 +220,13 @@ class BatchedAlgorithm(Algorithm):
 
     def _play_here(self, method: str, **arguments: Any) -> list[tuple[Any, Any]]:
         """The same of this process, which plays where there are no env runners apart."""
-        with clear_errors(self.config.env):
+        with clear_errors(self.config.world_name):
             return [getattr(self._local_runner(), method)(**arguments)]
 
     def _answers(self, ask: Callable[[FaultTolerantActorManager], RemoteCallResults]) -> list[tuple[int, Any]]:
         """The number and the answer of the env runners that have one. Raises `EnvRunnerError` if too many in a row failed."""
         if self._failures is None:
-            self._failures = Failures(self.config.env, self.config.num_env_runners)
+            self._failures = Failures(self.config.world_name, self.config.num_env_runners)
         actors = self.env_runner_group._worker_manager
         # What an env runner fails at after its first error belongs to the same failure.
         in_service = set(actors.healthy_actor_ids())

@@ -1,17 +1,31 @@
-"""RLlib's configuration of a run: what all algorithms on the batched path set in it, and the experiment's settings."""
+"""RLlib's configuration of a run, in which whoever knows RLlib is at home: its names and ours say the same.
+
+`train.rllib.rllib_fields` says what becomes of each of RLlib's fields.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.connectors.learner.learner_connector_pipeline import LearnerConnectorPipeline
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.tune.search.sample import Domain
 
-from train.algorithm_settings import PPOSettings, QSettings
-from train.config import Experiment
-from train.rllib.connector import fragments_to_batch
+import envs
+from envs.api import BatchEnv
+from envs.common.errors import ConfigError, UnknownNameError
+from envs.common.parts import import_modules
+from train.algorithm_settings import AlgorithmSettings, PPOSettings, QSettings
+from train.config import Experiment, NetworkSettings, policy_network
+from train.rllib.connector import FragmentsToBatch
 from train.rllib.modules import NetworkModule, has_fast_bfloat16
-from train.worlds.build import world_options
+from train.rllib.rllib_fields import OTHER_NAMES, REFUSED, RELICS, SAME_MEANING
+from train.rllib.world_names import register_worlds
+from train.worlds.build import make_world, world_options
 
 if TYPE_CHECKING:
     # Python 3.10's typing doesn't have it.
@@ -19,17 +33,37 @@ if TYPE_CHECKING:
 
     from train.rollouts.batch_runner import BatchEnvRunner
 
+AUTO = "auto"
+"""The `rollout_fragment_length` that follows from `train_batch_size_per_learner`."""
+
 
 class BatchedConfig(AlgorithmConfig):
-    """RLlib's configuration for env runners that play a whole `BatchEnv`. `from_experiment` fills it in.
+    """RLlib's configuration for env runners that play a whole `BatchEnv`.
 
-    `settings` are those of the experiment. Env runners and learners read them there; of RLlib's own fields only those are set
-    that RLlib itself reads. A subclass names the algorithm and its settings in `__init__`, and its other classes by
-    `runner_and_module` and RLlib's `get_default_learner_class`.
+    `settings` are the algorithm's own. RLlib's fields of the same meaning (`lr`, `gamma`, …) show them, and setting one changes
+    them. Our names may be set and read like fields, too (`config.ent_coef`). `validate` raises `ConfigError` for a field that
+    the trainers don't honour, and names what to use instead.
+
+    A subclass names the algorithm and its settings in `__init__`, and its other classes by `runner_and_module` and RLlib's
+    `get_default_learner_class`.
     """
 
-    env: str  # type: ignore[assignment]  # RLlib's is untyped, and None at first
+    env: str | type | None  # type: ignore[assignment]  # RLlib's is untyped
+    num_envs_per_env_runner: int | None  # type: ignore[assignment]
+    rollout_fragment_length: int | str  # type: ignore[assignment]
     settings: PPOSettings | QSettings
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class)
+        register_worlds()
+        # There are no connectors on the batched path. Asking for their states after each iteration would wait for all that
+        # env runners are doing, and take what they failed at with it.
+        self.env_runners(merge_env_runner_states=False, broadcast_env_runner_states=False)
+        self.add_default_connectors_to_learner_pipeline = False
+        self.shuffle_batch_per_epoch = True
+        # As many games as the world has by default.
+        self.num_envs_per_env_runner = None
+        self.log_level = "ERROR"
 
     @classmethod
     def from_experiment(cls, experiment: Experiment) -> Self:
@@ -37,31 +71,172 @@ class BatchedConfig(AlgorithmConfig):
         config, settings = cls(), experiment.settings
         assert isinstance(settings, PPOSettings | QSettings)
         config.settings = settings
-        runner_class, module_class = config.runner_and_module()
         config.environment(experiment.env.name, env_config=world_options(experiment))
-        config.env_runners(
-            env_runner_cls=runner_class,
-            num_env_runners=experiment.num_env_runners,
-            rollout_fragment_length=settings.num_steps,
-            create_env_on_local_worker=False,
-            # There are no connectors on the batched path. Asking for their states after each iteration would wait for all that
-            # env runners are doing, and take what they failed at with it.
-            merge_env_runner_states=False,
-            broadcast_env_runner_states=False,
-        )
-        config.learners(
-            num_learners=experiment.num_learners,
-            num_gpus_per_learner=experiment.num_gpus_per_learner,
-            learner_connector=fragments_to_batch,
-            add_default_connectors_to_learner_pipeline=False,
-        )
-        config.training(grad_clip=settings.max_grad_norm or None, grad_clip_by="global_norm")
-        network = experiment.policy_network
-        bf16 = has_fast_bfloat16(gpu=config.plays_on_gpu) if settings.bf16 is None else settings.bf16
-        model_config = {"name": network.name, "options": dict(network.options), "bf16": bf16, "imports": experiment.modules}
-        config.rl_module(rl_module_spec=RLModuleSpec(module_class=module_class, model_config=model_config))
-        config.debugging(seed=experiment.seed, log_level="ERROR")
+        config.env_runners(num_env_runners=experiment.num_env_runners)
+        config.learners(num_learners=experiment.num_learners, num_gpus_per_learner=experiment.num_gpus_per_learner)
+        network = experiment.network
+        config.rl_module(model_config={"name": network.name, "options": dict(network.options), "imports": experiment.modules})
+        config.debugging(seed=experiment.seed)
         return config
+
+    # RLlib's names and ours.
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        super().__setattr__(key, value)
+        if key == "settings":
+            self._show_settings()
+        elif (name := self._setting_of(key)) and not _is_open(value):
+            if key not in _RLLIBS_FIELDS:
+                del self.__dict__[key]
+            # RLlib's None is our 0: no limit.
+            value = 0.0 if value is None and key == "grad_clip" else value
+            self.settings = dataclasses.replace(self.settings, **{name: value})
+
+    def __getattr__(self, key: str) -> Any:
+        # Only for what isn't a field of RLlib's.
+        if key.startswith("__") or not (name := self._setting_of(key)):
+            raise AttributeError(f"{type(self).__name__} has no field {key!r}")
+        return getattr(self.settings, name)
+
+    def _setting_of(self, key: str) -> str | None:
+        """The name of our setting that `key` means; None if it is RLlib's alone."""
+        settings = self.__dict__.get("settings")
+        if settings is None or (key in RELICS and key not in SAME_MEANING):
+            return None
+        name = SAME_MEANING.get(key) or OTHER_NAMES.get(key) or key
+        return name if name in {field.name for field in dataclasses.fields(settings)} else None
+
+    def _shown(self, settings: AlgorithmSettings) -> dict[str, Any]:
+        """RLlib's fields for these settings."""
+        names = {field.name for field in dataclasses.fields(settings)}
+        shown = {key: getattr(settings, name) for key, name in SAME_MEANING.items() if name in names}
+        return {key: value or None if key == "grad_clip" else value for key, value in shown.items()}
+
+    def _show_settings(self) -> None:
+        for key, value in self._shown(self.settings).items():
+            if not _is_open(self.__dict__.get(key)):
+                self.__dict__[key] = value
+
+    def training(self, **values: Any) -> Self:
+        """Set what RLlib's own method sets, or settings of ours by our names or by those of RLlib's PPO and DQN."""
+        ours = {key: value for key, value in values.items() if self._setting_of(key) and key not in _RLLIBS_FIELDS}
+        ours |= {key: values[key] for key in ("optimizer",) if isinstance(values.get(key), str)}
+        for key, value in ours.items():
+            if key == "optimizer":
+                self.settings = dataclasses.replace(self.settings, optimizer=value)
+            else:
+                setattr(self, key, value)
+        try:
+            return super().training(**{key: value for key, value in values.items() if key not in ours})
+        except TypeError as error:
+            unknown = next((key for key in values if f"'{key}'" in str(error)), "")
+            if not unknown:
+                raise
+            raise self._unknown(unknown) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields, by RLlib's names and ours."""
+        own = {field.name: getattr(self.settings, field.name) for field in dataclasses.fields(self.settings)}
+        return {name: value for name, value in own.items() if name not in _RLLIBS_FIELDS} | super().to_dict()
+
+    def update_from_dict(self, config_dict: Mapping[str, Any]) -> Self:
+        """Take over fields by RLlib's names or ours. Raises `UnknownNameError` for others."""
+        values = dict(config_dict)
+        if (settings := values.pop("settings", None)) is not None:
+            self.settings = settings
+            # What only shows the settings must not undo what is changed beside them.
+            shown = dataclasses.asdict(settings) | self._shown(settings)
+            values = {key: value for key, value in values.items() if key not in shown or value != shown[key]}
+        for key in values:
+            field = self._translate_special_keys(key, warn_deprecated=False)
+            known = key in _RLLIBS_KEYS or field in vars(self) or hasattr(type(self), field) or self._setting_of(key)
+            if not (known or key.startswith("_")):
+                raise self._unknown(key)
+        if isinstance(values.get("optimizer"), str):
+            self.settings = dataclasses.replace(self.settings, optimizer=values.pop("optimizer"))
+        return super().update_from_dict(values)
+
+    def _unknown(self, key: str) -> UnknownNameError:
+        ours = [field.name for field in dataclasses.fields(self.settings)]
+        return UnknownNameError("setting", key, [*ours, *OTHER_NAMES, *_RLLIBS_FIELDS])
+
+    # What follows from the fields when they are complete.
+
+    def validate(self) -> None:
+        if not self._is_frozen:
+            self._refuse_what_is_not_honoured()
+            self._complete()
+        super().validate()
+
+    def _refuse_what_is_not_honoured(self) -> None:
+        fresh, algorithm = type(self)(), self.settings.algorithm
+        for key in (*REFUSED, *sorted(RELICS - SAME_MEANING.keys())):
+            if self._was_changed(key, fresh):
+                use = REFUSED.get(key, "RLlib's new API stack doesn't read it; leave it out")
+                raise ConfigError(f"RLlib's setting {key.removeprefix('_')} has no effect on {algorithm}: {use}")
+        batches_alone = ("minibatch_size", "shuffle_batch_per_epoch") if isinstance(self.settings, QSettings) else ()
+        without_setting = [key for key in SAME_MEANING if not self._setting_of(key) and key != "train_batch_size"]
+        for key in (*without_setting, *batches_alone):
+            if self._was_changed(key, fresh):
+                raise ConfigError(
+                    f"RLlib's setting {key} has no effect on {algorithm}, which learns in another way; leave it out"
+                )
+
+    def _was_changed(self, key: str, fresh: BatchedConfig) -> bool:
+        """Whether the user has changed a field; RLlib itself changes some when it validates, saves or evaluates."""
+        value = getattr(self, key)
+        if key == "policies":
+            return set(value) != set(fresh.policies)
+        if key == "simple_optimizer":
+            return value is True
+        if key == "batch_mode" and self.in_evaluation:
+            return False
+        return not _equal(value, getattr(fresh, key))
+
+    def _complete(self) -> None:
+        """Set the classes and what else follows."""
+        spaces = [key for key, value in vars(self).items() if self._setting_of(key) and _is_open(value) and value != AUTO]
+        if spaces:
+            raise ConfigError(
+                f"{', '.join(spaces)}: a space to search; give the configuration to tune.Tuner, which draws values"
+            )
+        register_worlds()
+        runner_class, _ = self.runner_and_module()
+        if self.env_runner_cls is None or not issubclass(self.env_runner_cls, runner_class):
+            self.env_runners(env_runner_cls=runner_class)
+        if isinstance(self.settings, QSettings) and self._train_batch_size_per_learner:
+            self.train_batch_size = self.total_train_batch_size
+
+    def build_learner_connector(
+        self, input_observation_space: Any, input_action_space: Any, device: Any = None
+    ) -> LearnerConnectorPipeline:
+        """Make the pipeline of a learner: what turns fragments into a batch, and then the user's own connectors."""
+        spaces = input_observation_space, input_action_space
+        own: Any = self._learner_connector(*spaces) if self._learner_connector else []
+        return LearnerConnectorPipeline(
+            input_observation_space=input_observation_space,
+            input_action_space=input_action_space,
+            connectors=[self.batch_connector(*spaces), *(own if isinstance(own, list | tuple) else [own])],
+        )
+
+    def batch_connector(self, observation_space: Any, action_space: Any) -> ConnectorV2:
+        """Return what turns fragments into a batch."""
+        return FragmentsToBatch(observation_space, action_space)
+
+    def rollout_steps(self, num_rows: int) -> int:
+        """Return the steps of every game in a rollout of `num_rows` rows.
+
+        RLlib's `train_batch_size_per_learner`, where it is set, says how many decisions an update learns from.
+        """
+        settings = self.settings
+        if self.in_evaluation or isinstance(settings, QSettings) or not self._asks_for_batch_size():
+            return settings.num_steps
+        rows = num_rows * settings.fragments_per_update(self.num_env_runners)
+        return max(1, -(-self.total_train_batch_size // rows))
+
+    def _asks_for_batch_size(self) -> bool:
+        is_set = self._train_batch_size_per_learner is not None or self.train_batch_size != AlgorithmConfig().train_batch_size
+        return is_set or self.rollout_fragment_length == AUTO
 
     @property
     def plays_on_gpu(self) -> bool:
@@ -73,4 +248,60 @@ class BatchedConfig(AlgorithmConfig):
         raise NotImplementedError
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
-        return RLModuleSpec(module_class=self.runner_and_module()[1])
+        model = dict(self._model_config)
+        network = policy_network(
+            self.settings, NetworkSettings(name=model.get("name", NetworkSettings.name), options=model.get("options", {}))
+        )
+        bf16 = self.settings.bf16
+        model_config = {
+            **model,
+            "name": network.name,
+            "options": dict(network.options),
+            "bf16": has_fast_bfloat16(gpu=self.plays_on_gpu) if bf16 is None else bf16,
+        }
+        return RLModuleSpec(module_class=self.runner_and_module()[1], model_config=model_config)
+
+    @property
+    def world_name(self) -> str:
+        """The world's name for messages and curves."""
+        return self.env if isinstance(self.env, str) else getattr(self.env, "__name__", str(self.env))
+
+    def make_world(self) -> BatchEnv:
+        """Make the world of an env runner. Raises what `make_world` raises, and `ConfigError` for what isn't a `BatchEnv`."""
+        options = dict(self.env_config)
+        if self.num_envs_per_env_runner is not None:
+            options["num_games"] = self.num_envs_per_env_runner
+        import_modules(options.get("imports", ()))
+        name = options.pop("name", self.env)
+        if isinstance(name, str) and (name in envs.names() or not _registered(name)):
+            return make_world({**options, "name": name})
+        if name is None:
+            raise ConfigError("the configuration names no world; set one: config.environment('battlesnake')")
+        world = _registered(name)(options) if isinstance(name, str) else name(**options)
+        if not isinstance(world, BatchEnv):
+            raise ConfigError(
+                f"the environment {self.world_name} is a {type(world).__name__}, and {self.settings.algorithm} plays a BatchEnv"
+                " (envs.api): name one of envs.names(), or write one (docs/your-own-parts.md)"
+            )
+        return world
+
+
+_RLLIBS_FIELDS = frozenset(vars(AlgorithmConfig()))
+_RLLIBS_KEYS = frozenset({*AlgorithmConfig().to_dict(), "multiagent"})
+"""What RLlib calls its fields in a dict."""
+
+
+def _registered(name: str) -> Any:
+    """What the user registered with Ray under this name; None if nothing is."""
+    from ray.tune.registry import ENV_CREATOR, _global_registry
+
+    return _global_registry.get(ENV_CREATOR, name) if _global_registry.contains(ENV_CREATOR, name) else None
+
+
+def _is_open(value: Any) -> bool:
+    """Whether a value is still to be found: by Tune, or from other fields."""
+    return isinstance(value, Domain) or value == AUTO or (isinstance(value, dict) and "grid_search" in value)
+
+
+def _equal(value: Any, other: Any) -> bool:
+    return value is other or bool(value == other)

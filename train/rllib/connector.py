@@ -35,11 +35,3 @@ def joined(parts: list[np.ndarray]) -> torch.Tensor:
     """Return the arrays as one tensor. A single one isn't copied, if it can be written to."""
     # Arrays that come out of Ray's object store can't be written to, and torch knows no such tensors.
     return torch.from_numpy(np.require(parts[0], requirements="W") if len(parts) == 1 else np.concatenate(parts))
-
-
-def fragments_to_batch(observation_space: Any, action_space: Any) -> FragmentsToBatch:
-    """Make the connector. `AlgorithmConfig.learners(learner_connector=…)` takes this function, and each learner calls it.
-
-    Checkpoints hold a pickled reference to it.
-    """
-    return FragmentsToBatch(observation_space, action_space)

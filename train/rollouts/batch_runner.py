@@ -12,12 +12,17 @@ import ray
 import torch
 from ray.actor import ActorHandle
 from ray.exceptions import RayError
+from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.core import DEFAULT_AGENT_ID, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.utils.framework import get_device
 from ray.rllib.utils.metrics import (
+    EPISODE_LEN_MEAN,
+    EPISODE_RETURN_MAX,
+    EPISODE_RETURN_MEAN,
+    EPISODE_RETURN_MIN,
     NUM_AGENT_STEPS_SAMPLED,
     NUM_AGENT_STEPS_SAMPLED_LIFETIME,
     NUM_ENV_STEPS_SAMPLED,
@@ -32,6 +37,7 @@ from envs.api import BatchEnv
 from train.algorithm_settings import PPOSettings
 from train.rllib.allocator import keep_freed_memory
 from train.rllib.batched_config import BatchedConfig
+from train.rllib.episode_callbacks import EpisodeCallbacks
 from train.rllib.fragment_flow import Played
 from train.rllib.modules import ACTION_MASK, NetworkModule, mask_logits
 from train.rllib.weight_servers import WeightSource, newer_weights
@@ -41,7 +47,6 @@ from train.rollouts.fragment import Fragment
 from train.rollouts.levels import level_returns
 from train.rollouts.reward_scaling import RewardScaler
 from train.runs.metrics import LEVEL_RETURNS, episode_sums
-from train.worlds.build import make_world
 from train.worlds.state import carry_on, progress_of, remember
 from train.worlds.symmetry import RandomViews
 
@@ -99,7 +104,7 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         if not self.worker_index and self.config.plays_on_gpu:
             # RLlib would have it play on the CPU.
             self._device = get_device(self.config, self.config.num_gpus_per_learner)
-        self.env = make_world(self.config.env_config)
+        self.env = self.config.make_world()
         self.num_envs = self.env.num_envs
         self._needs_initial_reset = True
         self._buffer: dict[str, np.ndarray] = {}
@@ -109,6 +114,17 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             self._scaler = RewardScaler(self.num_envs, settings.gamma)
         self._rollouts = 0
         self._draw_seeds()
+        self._episodes = EpisodeCallbacks(self) if EpisodeCallbacks.are_asked_for(self) else None
+        self._call_back("on_environment_created", env=self.env, env_context=self.config.env_config)
+
+    def _call_back(self, which: str, **arguments: Any) -> None:
+        """Call what was registered for an event."""
+        make_callback(
+            which,
+            callbacks_objects=self._callbacks,
+            callbacks_functions=getattr(self.config, f"callbacks_{which}"),
+            kwargs={"env_runner": self, "metrics_logger": self.metrics, **arguments},
+        )
 
     def _draw_seeds(self) -> None:
         """Seed games, actions and views. With the seeds that it began with, a run that goes on would repeat its beginning."""
@@ -167,23 +183,41 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         random_actions: bool = False,
         force_reset: bool = False,
     ) -> list[Fragment]:
-        """Play `num_timesteps` steps of every game (default: the config's `rollout_fragment_length`), and return one fragment.
+        """Play the config's `rollout_fragment_length` steps of every game, and return one fragment.
+
+        As RLlib has it, `num_timesteps` is the least number of steps of all games together, and `num_episodes` the least number
+        of episodes: games then begin anew, and there are several fragments, of which the last one alone holds its experience.
 
         The fragment's columns are views of this runner's buffer, so the next call overwrites them; with `concurrency` the one
         after the next does, because the last fragment is being learned from.
         """
+        explores = self.config.explore if explore is None else explore
+        steps = self.config.rollout_steps(self.num_envs)
+        if num_timesteps is not None:
+            steps = max(1, -(-num_timesteps // self.env.env_steps_per_advance))
+        if num_episodes is not None:
+            # By single steps: at most one episode per row more than asked for.
+            steps = 1
+        fragments: list[Fragment] = []
+        ended = 0
         with self.metrics.log_time(SAMPLE_TIMER), torch.inference_mode():
-            if force_reset or self._needs_initial_reset:
+            if force_reset or self._needs_initial_reset or num_episodes is not None:
                 self.env.restart(self._env_seed if self._needs_initial_reset else None)
                 self._needs_initial_reset = False
-            steps = num_timesteps or self.config.get_rollout_fragment_length(self.worker_index)
+                if self._episodes:
+                    self._episodes.forget()
             remember(self.env, self.module.network)
-            fragment = self._play(steps, self.config.explore if explore is None else explore, random_actions)
+            while not fragments or ended < (num_episodes or 0):
+                fragments.append(self._play(steps, explores, random_actions))
+                self._log_steps(fragments[-1])
+                columns = self.env.drain_episodes()
+                ended += self._log_episodes(columns)
+                if self.config.in_evaluation or num_episodes is not None:
+                    self._log_as_rllib(columns)
         self._rollouts += 1
-        self._log_steps(fragment)
-        self._log_episodes(self.env.drain_episodes())
         self.metrics.log_value(WEIGHTS_SEQ_NO, self._weights_seq_no, window=1)
-        return [fragment]
+        self._call_back("on_sample_end", samples=fragments)
+        return fragments
 
     def get_metrics(self) -> dict[str, Any]:
         return self.metrics.reduce()
@@ -221,6 +255,8 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             entry = {name: column[start:end] for name, column in buffer.items()}
             entry["steps"][:] = step
             self._observe(entry, rows)
+            if self._episodes:
+                self._episodes.before_decision(rows)
             before = clock()
             self._decide(entry, explore, random_actions)
             chosen = entry[Columns.ACTIONS]
@@ -231,6 +267,8 @@ class BatchEnvRunner(SingleAgentEnvRunner):
             stepping += clock() - decided
             self._inference += decided - before
             self._note_outcome(entry, rows, start, cut)
+            if self._episodes:
+                self._episodes.after_step(rows, actions)
         fragment = self._collate({name: column[:end] for name, column in buffer.items()}, cut, steps)
         collation = clock() - began - stepping - self._inference
         phases = {"env": stepping, "inference": self._inference, "collation": collation}
@@ -356,14 +394,28 @@ class BatchEnvRunner(SingleAgentEnvRunner):
         env_steps, agent_steps = fragment.env_steps(), fragment.agent_steps()
         self.metrics.log_value(NUM_ENV_STEPS_SAMPLED, env_steps, reduce="sum")
         self.metrics.log_value((NUM_AGENT_STEPS_SAMPLED, DEFAULT_AGENT_ID), agent_steps, reduce="sum")
-        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, env_steps, reduce="lifetime_sum")
+        # An evaluation of duration "auto" asks for the throughput.
+        paced = self.config.in_evaluation
+        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, env_steps, reduce="lifetime_sum", with_throughput=paced)
         self.metrics.log_value((NUM_AGENT_STEPS_SAMPLED_LIFETIME, DEFAULT_AGENT_ID), agent_steps, reduce="lifetime_sum")
 
-    def _log_episodes(self, columns: dict[str, np.ndarray]) -> None:
+    def _log_episodes(self, columns: dict[str, np.ndarray]) -> int:
+        """Returns how many there were."""
         count = len(columns["row"])
         self.metrics.log_value(NUM_EPISODES, count, reduce="sum")
         self.metrics.log_value(NUM_EPISODES_LIFETIME, count, reduce="lifetime_sum")
         for name, total in episode_sums(columns).items():
             self.metrics.log_value((EPISODE_SUMS, name), total, reduce="sum")
-        for world, pairs in level_returns(columns, self.config.env).items():
+        for world, pairs in level_returns(columns, self.config.world_name).items():
             self.metrics.log_value((LEVEL_RETURNS, world), pairs, reduce="item_series")
+        return count
+
+    def _log_as_rllib(self, columns: dict[str, np.ndarray]) -> None:
+        """Log the results of an evaluation by RLlib's names, over the newest `metrics_num_episodes_for_smoothing` episodes."""
+        window = self.config.metrics_num_episodes_for_smoothing
+        returns, lengths = columns["return"].tolist(), columns["length"].tolist()
+        for episode_return, length in zip(returns, lengths, strict=True):
+            for key, value in ((EPISODE_RETURN_MEAN, episode_return), (EPISODE_LEN_MEAN, length)):
+                self.metrics.log_value(key, value, window=window)
+            for reduce, key in (("min", EPISODE_RETURN_MIN), ("max", EPISODE_RETURN_MAX)):
+                self.metrics.log_value(key, episode_return, reduce=reduce, window=window)

@@ -53,6 +53,8 @@ class QRunner(BatchEnvRunner):
         return {"endings": np.empty(size, np.uint8)}
 
     def _decide(self, entry: dict[str, np.ndarray], explore: bool, random_actions: bool) -> None:
+        # An evaluation plays what was learned.
+        explore = explore and not self.config.in_evaluation
         if explore:
             self.module.network.draw_noise(self._generator)
         q_values = self.module.rollout(torch.from_numpy(entry[Columns.OBS]).to(self._device))[0]

@@ -63,7 +63,7 @@ def test_actions_are_drawn_with_the_networks_probabilities(one_ray):
     played = runner("masked-bandit")
     with torch.no_grad():
         played.module.network.heads.actor.bias += torch.tensor([0.0, 0.5, 1.0, 2.0])
-    (fragment,) = played.sample(num_timesteps=100)
+    (fragment,) = played.sample(num_timesteps=100 * played.env.num_games)
     mask, actions = fragment.columns["action_mask"], fragment.columns["actions"]
     assert mask[np.arange(len(actions)), actions].all()
     everything = mask.all(axis=1)

@@ -139,8 +139,10 @@ def in_identity(algorithm: str) -> Experiment:
     [("ppo", PPOConfig, BatchEnvRunner), ("appo", APPOConfig, TrajectoryRunner), ("dqn", DQNConfig, QRunner)],
 )
 def test_steps_of_games_are_counted_by_the_stage_that_plays_them(one_ray, algorithm, config, kind):
-    runner = kind(config=config.from_experiment(in_identity(algorithm)), worker_index=0)
-    (experience,) = runner.sample(num_timesteps=16)
+    settings = config.from_experiment(in_identity(algorithm))
+    settings.rollout_fragment_length = 16
+    runner = kind(config=settings, worker_index=0)
+    (experience,) = runner.sample()
     assert experience.env_steps() == 4 * 3 + 12 * 5
     runner.stop()
 

@@ -272,7 +272,7 @@ def test_symmetries_turn_what_the_learner_sees_and_not_the_pool(one_ray):
 
     played._decide, played.env.advance = deciding, advancing
     for _ in range(3):
-        played.sample(num_timesteps=30)
+        played.sample(num_timesteps=30 * played.env.num_games)
     assert len(played.env.pool.past) == 2
     assert 0.3 < mirrored / done < 0.6
 
@@ -351,7 +351,7 @@ def test_the_runner_learns_from_the_learners_rows_alone_and_the_pool_grows(one_r
     league = {"opponents": ["random"], "share": 1.0, "past_every": 1, "most_past": 3}
     played = runner("battlesnake", options={**options, "self_play": league})
     for _ in range(4):
-        (fragment,) = played.sample(num_timesteps=20)
+        (fragment,) = played.sample(num_timesteps=20 * played.env.num_games)
         # One learner in each of 8 games of three: no more than 8 decisions a step.
         assert 0 < len(fragment) <= 8 * 20
     assert len(played.env.pool.past) == 3

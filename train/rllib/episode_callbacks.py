@@ -1,0 +1,92 @@
+"""RLlib's call-backs of episodes, for the rows of a world. Episodes are only built if one of them is registered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.callbacks.utils import make_callback
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+if TYPE_CHECKING:
+    from train.rollouts.batch_runner import BatchEnvRunner
+
+_OF_EPISODES = ("on_episode_created", "on_episode_start", "on_episode_step", "on_episode_end")
+
+
+class EpisodeCallbacks:
+    """Builds a `SingleAgentEpisode` for each row, and calls what was registered as RLlib does.
+
+    `on_episode_created` and `on_episode_start` come before the row's first decision, `on_episode_step` after each of its
+    decisions, and `on_episode_end` after the last one. A row that waits for its game's end has no episode.
+    """
+
+    def __init__(self, runner: BatchEnvRunner) -> None:
+        self._runner = runner
+        self._episodes: dict[int, SingleAgentEpisode] = {}
+
+    @staticmethod
+    def are_asked_for(runner: BatchEnvRunner) -> bool:
+        """Whether any call-back of episodes is registered."""
+        config, objects = runner.config, runner._callbacks
+        by_function = any(getattr(config, f"callbacks_{name}") for name in _OF_EPISODES)
+        return by_function or any(
+            getattr(type(one), name) is not getattr(RLlibCallback, name) for one in objects for name in _OF_EPISODES
+        )
+
+    def forget(self) -> None:
+        """Leave the running episodes, because the games begin anew."""
+        self._episodes.clear()
+
+    def before_decision(self, rows: np.ndarray) -> None:
+        """Begin the episodes of `rows`, int64 (n,), that have none yet."""
+        world = self._runner.env
+        for row in (int(row) for row in rows if int(row) not in self._episodes):
+            self._episodes[row] = SingleAgentEpisode(
+                observation_space=world.single_observation_space, action_space=world.single_action_space
+            )
+            self._call("on_episode_created", row)
+            self._episodes[row].add_env_reset(observation=world.observations[row].copy(), infos=self._info(row))
+            self._call("on_episode_start", row)
+
+    def after_step(self, rows: np.ndarray, actions: np.ndarray) -> None:
+        """Note what came of the decisions of `rows`; `actions` are those of all rows of the world."""
+        world = self._runner.env
+        for row in map(int, rows):
+            terminated, truncated = bool(world.terminated[row]), bool(world.truncated[row])
+            ended = terminated or truncated
+            shown = world.final_observations if ended else world.observations
+            self._episodes[row].add_env_step(
+                observation=shown[row].copy(),
+                action=int(actions[row]),
+                reward=float(world.rewards[row]),
+                infos={} if ended else self._info(row),
+                terminated=terminated,
+                truncated=truncated and not terminated,
+            )
+            self._call("on_episode_step", row)
+            if ended:
+                self._call("on_episode_end", row, prev_episode_chunks=[])
+                del self._episodes[row]
+
+    def _info(self, row: int) -> dict[str, Any]:
+        mask = self._runner.env.action_mask
+        return {} if mask is None else {"action_mask": mask[row].copy()}
+
+    def _call(self, which: str, row: int, **further: Any) -> None:
+        runner = self._runner
+        make_callback(
+            which,
+            callbacks_objects=runner._callbacks,
+            callbacks_functions=getattr(runner.config, f"callbacks_{which}"),
+            kwargs={
+                "episode": self._episodes[row],
+                "env_runner": runner,
+                "metrics_logger": runner.metrics,
+                "env": runner.env,
+                "rl_module": runner.module,
+                "env_index": row,
+                **further,
+            },
+        )
