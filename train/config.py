@@ -262,6 +262,15 @@ class Experiment:
         """The network that torch trains and that is exported: `network`, with Q heads if the algorithm needs them."""
         return policy_network(self.settings, self.network, self.env.name, self.env.options)
 
+    @property
+    def atoms(self) -> tuple[float, float]:
+        """The lowest and the highest atom of a distributional Q network: `v_min` and `v_max`, or else by the world's returns.
+
+        Raises `ConfigError` if they aren't set and the world's returns aren't known.
+        """
+        assert isinstance(self.settings, QSettings)
+        return _atoms(self.settings, self.env.name, self.env.options)
+
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: Iterable[str] = ()) -> Experiment:
         """Read an experiment of `train/experiments` by name, or any YAML file by path, with "dotted.key=value" overrides.

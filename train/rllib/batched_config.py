@@ -250,7 +250,10 @@ class BatchedConfig(AlgorithmConfig):
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         model = dict(self._model_config)
         network = policy_network(
-            self.settings, NetworkSettings(name=model.get("name", NetworkSettings.name), options=model.get("options", {}))
+            self.settings,
+            NetworkSettings(name=model.get("name", NetworkSettings.name), options=model.get("options", {})),
+            self.world_name,
+            self.env_config,
         )
         bf16 = self.settings.bf16
         model_config = {

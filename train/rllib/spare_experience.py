@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.learner.training_data import TrainingData
 
@@ -28,3 +30,12 @@ class SparingLearner(TorchLearner):
             training_data.episodes = training_data.episodes or self._spare
             self._spare = training_data.episodes[:1]
         return super()._make_batch_if_necessary(training_data)
+
+    def postprocess_gradients_for_module(
+        self, *, module_id: str, config: AlgorithmConfig | None = None, module_gradients_dict: dict[Any, torch.Tensor]
+    ) -> dict[Any, torch.Tensor]:
+        """Limit and log gradients. RLlib's own method loses those that are logged and not limited."""
+        processed = super().postprocess_gradients_for_module(
+            module_id=module_id, config=config, module_gradients_dict=module_gradients_dict
+        )
+        return processed or module_gradients_dict

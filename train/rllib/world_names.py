@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
+from gymnasium.wrappers import DtypeObservation
 from ray.tune import register_env
 from ray.tune.registry import ENV_CREATOR, _global_registry
 
@@ -25,15 +27,16 @@ def register_worlds() -> None:
 def make_environment(name: str, options: Any) -> Any:
     """Make the environment of a world for RLlib's own algorithms, with RLlib's `env_config` as options.
 
-    For a world that has no single-player environment, this is the batch itself.
+    Observations are float32, because RLlib's networks take no integers. For a world that has no single-player environment, this
+    is the batch itself.
     """
     if name == "battlesnake":
         from envs.battlesnake.gym_env import BattlesnakeEnv
 
-        return BattlesnakeEnv(**options)
+        return DtypeObservation(BattlesnakeEnv(**options), np.float32)
     game = name.removeprefix("procgen/")
     if game in GAMES:
         from envs.procgen.gym_env import ProcgenEnv
 
-        return ProcgenEnv(game, **options)
+        return DtypeObservation(ProcgenEnv(game, **options), np.float32)
     return envs.make(name, **options)
