@@ -65,6 +65,7 @@ examples:
       --scheduler asha --metric win_rate --minutes 2
   procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --searcher optuna --trials 20 \\
       --metric win_rate --minutes 2
+  procsnake tune --resume runs/battlesnake-ppo-tune-…     # go on with a search that was interrupted
   procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --cluster auto --runs /shared/runs
   procsnake tune battlesnake-ppo --search ppo.learning_rate=1e-4..3e-3:log --on sagemaker --instances ml.c5.4xlarge \\
       --stack procsnake
@@ -129,7 +130,8 @@ def _add_tune(parser: argparse.ArgumentParser) -> None:
     assert isinstance(parser, Parser)
     parser.instead = lambda words: _parser_of_a_search(parser.prog, words)
     add_json(parser)
-    parser.add_argument("experiment", help="name of an experiment, or a YAML file")
+    parser.add_argument("experiment", nargs="?", help="name of an experiment, or a YAML file")
+    parser.add_argument("--resume", metavar="SEARCH", help="go on with the search in this folder, which was interrupted")
     parser.add_argument(
         "--search", action="append", default=[], metavar="KEY=SPACE", help="low..high, with :log or :discount, or a,b,c"
     )
@@ -346,27 +348,39 @@ def _without_places(words: Sequence[str]) -> str:
 def run_tune(options: argparse.Namespace) -> int:
     """Run `procsnake tune`. Returns the exit code."""
     from train.config import Experiment
-    from train.tuning.tune import table, tune
+    from train.tuning.search_folder import resume_search_command
+    from train.tuning.tune import resume_search, table, tune
 
+    if bool(options.experiment) == bool(options.resume):
+        raise ConfigError("name an experiment to search, or an interrupted search to go on with: --resume SEARCH")
     short = {f"tune.{name}": getattr(options, name) for name in ("searcher", "scheduler", "metric", "trials", "concurrent")}
     short["budget.max_minutes"] = options.minutes
     overrides = options.set + [f"{key}={value}" for key, value in short.items() if value is not None]
+    if options.resume and (overrides or options.search or options.on == "sagemaker"):
+        raise ConfigError("--resume goes on with the search as it was begun; of the other options it takes --cluster alone")
     if options.on == "sagemaker":
         return tuner_command.run(options, overrides)
-    experiment = Experiment.load(options.experiment, overrides).search(options.search)
-    # What is short for a trial would be too short for what is trained in the end.
-    lasting = [override for override in overrides if not override.startswith("budget.")]
-    budget = Experiment.load(options.experiment, lasting).budget
     with progress_on_stderr(options):
-        result = tune(experiment, runs_dir=options.runs, cluster=options.cluster, budget=budget)
+        if options.resume:
+            result = resume_search(options.resume, cluster=options.cluster)
+        else:
+            experiment = Experiment.load(options.experiment, overrides).search(options.search)
+            # What is short for a trial would be too short for what is trained in the end.
+            lasting = [override for override in overrides if not override.startswith("budget.")]
+            budget = Experiment.load(options.experiment, lasting).budget
+            result = tune(experiment, runs_dir=options.runs, cluster=options.cluster, budget=budget)
     failed = sum(bool(trial.error) for trial in result.trials)
     if failed:
         print(f"{failed} of {len(result.trials)} trials failed; trials.csv says why", file=sys.stderr)
     code = 1 if failed else 0
+    if not result.finished:
+        print(f"stopped before its end; go on with: {resume_search_command(result.path)}", file=sys.stderr)
+        code = INTERRUPTED
     if options.json:
         print_json(asdict(result))
         return code
-    print(f"\n{table(result, experiment.tune.metric)}\n\nsearch: {result.path}\nbest experiment: {result.best_config}")
+    print(f"\n{table(result)}\n\nsearch: {result.path}\nbest experiment: {result.best_config}")
+    budget = Experiment.load(result.best_config).budget
     print(f"train it for {budget.in_words}: {shell_command('train', '--config', result.best_config)}")
     return code
 

@@ -62,7 +62,7 @@ def test_train_tune_and_compare_print_their_results_as_json_and_progress_beside_
         "address": "",
     }
 
-    fields = {"path": tmp_path, "trials": [trial], "best_config": tmp_path / "best.yaml"}
+    fields = {"path": tmp_path, "finished": True, "trials": [trial], "best_config": tmp_path / "best.yaml"}
     tuned = TuneResult(**{field.name: fields.get(field.name) for field in dataclasses.fields(TuneResult)})
     monkeypatch.setattr("train.tuning.tune.tune", telling(tuned))
     code, out, err = run(capsys, "tune", experiment, "--search", "ppo.gamma=0.9,0.99", "--json")
@@ -225,6 +225,7 @@ def test_the_best_experiment_of_a_search_has_the_budget_that_it_had_before_its_t
 def test_a_search_of_which_a_trial_failed_says_so_by_its_exit_code(tmp_path, monkeypatch, capsys, error, code):
     good = Trial(tmp_path / "a", {"ppo.gamma": 0.9}, 1.0, 100, "")
     result = TuneResult(tmp_path, [good, Trial(tmp_path / "b", {"ppo.gamma": 0.8}, 0.5, 100, error)], tmp_path / "best.yaml")
+    result.best_config.write_text(yaml.safe_dump(toy("identity").to_dict()))
     monkeypatch.setattr("train.tuning.tune.tune", lambda *given, **options: result)
     found, _, said = run(capsys, "tune", "battlesnake-ppo", "--search", "ppo.gamma=0.8,0.9")
     assert (found, "1 of 2 trials failed" in said) == (code, bool(error))

@@ -113,7 +113,7 @@ def test_only_a_run_that_has_learned_something_can_be_ended(one_ray, tmp_path):
     run = RunFolder.create(tmp_path, toy("identity", steps=10_240), {}).path
     with pytest.raises(RunError, match=rf"no checkpoint, so no policy yet.*train --resume {run}"):
         train(resume=run, finish=True)
-    with pytest.raises(ConfigError, match="finish with resume"):
+    with pytest.raises(ConfigError, match="takes sizes, finish and minutes with resume"):
         train(toy("identity", steps=10_240), runs_dir=tmp_path, finish=True)
 
 

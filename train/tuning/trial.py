@@ -14,7 +14,7 @@ from train.algorithms import build_algorithm
 from train.config import Experiment
 from train.run import provenance
 from train.runs.evaluation import Evaluator
-from train.runs.folder import COUNTERS, CURVE, RunError, RunFolder, read_counters
+from train.runs.folder import COUNTERS, CURVE, Checkpoint, RunError, RunFolder, read_counters
 from train.runs.lock import locked
 from train.runs.manifest import write_manifest
 from train.runs.progress import Progress
@@ -46,13 +46,15 @@ class TrialRun(Trainable):
         self._stack.callback(algorithm.stop)
         folder = RunFolder.set_up(path, experiment, provenance())
         self._stack.enter_context(locked(folder.path))
+        # Of a search that goes on: what the trial had saved when it was interrupted.
+        whole = [checkpoint for checkpoint in folder.checkpoints() if flaw_of(checkpoint) is None]
+        self._start: Checkpoint | None = (whole[-1], read_counters(whole[-1])) if whole else None
         evaluator = Evaluator(experiment) if experiment.evaluation else None
         self._session = Session(experiment, folder, algorithm, progress, evaluator=evaluator)
 
     def step(self) -> dict[str, Any]:
         if not self._begun:
-            self._session.begin(None)
-            self._begun = True
+            self._begin(self._start)
         before, row = self._percent(), {}
         while not self._is_finished() and (self._percent() == before or self._score is None):
             row = self._session.step()
@@ -85,12 +87,15 @@ class TrialRun(Trainable):
         counters = read_counters(path)
         folder.forget_after(counters["iteration"])
         shutil.copyfile(path / CURVE, folder.path / CURVE)
-        # The curve is that of the weights, and so is the score, which the rest of the budget may be too short to measure anew.
-        scores = [float(row[self._metric]) for row in folder.curve() if row.get(self._metric)]
-        self._score = scores[-1] if scores else None
-        self._session.begin((path, counters))
+        self._begin((path, counters))
         self._session.save()
+
+    def _begin(self, start: Checkpoint | None) -> None:
+        self._session.begin(start)
         self._begun = True
+        # The curve is that of the weights, and so is the score, which the rest of the budget may be too short to measure anew.
+        scores = [float(row[self._metric]) for row in self._session.folder.curve() if row.get(self._metric)]
+        self._score = scores[-1] if scores else None
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Let this process run another trial, which saves the start of a new process."""

@@ -27,6 +27,7 @@ from train.config import Budget, Experiment, Tune
 from train.rllib.ray_runtime import running_ray
 from train.run import check
 from train.runs.folder import RunError, disk_errors, require_place
+from train.tuning.search_folder import RAY_TUNE, read_search, resume_search_command, write_search
 from train.tuning.space import NumberRange, Space, algorithm_of, applying, parse_space, with_values
 
 Say = Callable[[str], None]
@@ -48,6 +49,8 @@ class Trial:
     """The percentage of its budget that it was given."""
     error: str
     """Why it failed, in one line; empty if it didn't."""
+    has_ended: bool = True
+    """False if the search was interrupted before the trial used up its budget or was stopped by the scheduler."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,10 @@ class TuneResult:
     """The trials, the best first and failed ones last."""
     best_config: Path
     """The experiment of the best trial, for `procsnake train --config`."""
+    metric: str = "score"
+    """The metric by which trials are scored."""
+    finished: bool = True
+    """False if the search was interrupted and can go on."""
 
 
 def _tell(line: str) -> None:
@@ -98,17 +105,48 @@ def tune(
         import_module("optuna")
     base = replace(experiment, tune=Tune())
     corners = [_checked(base, values, key, spaces[key]) for key, values in _corners(spaces)]
-    room = room_for(corners)
     folder = (Path(runs_dir) / f"{experiment.name}-tune-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
     with disk_errors(folder):
         folder.mkdir(parents=True)
+    lasting = budget or experiment.budget
+    write_search(folder, experiment, lasting)
+    return _searched(experiment, lasting, spaces, folder, room_for(corners), say, cluster)
+
+
+def resume_search(path: str | os.PathLike[str], *, say: Say = _tell, cluster: str | None = None) -> TuneResult:
+    """Continue the search in the folder `path`, which was interrupted. Trials that have ended aren't trained again.
+
+    Raises `RunError` for a folder without such a search, and what `tune` raises.
+    """
+    folder = Path(path).absolute()
+    experiment, budget = read_search(folder)
+    spaces = {key: parse_space(key, text) for key, text in experiment.tune.search.items()}
+    corners = [with_values(experiment, values) for _, values in _corners(spaces)]
+    return _searched(experiment, budget, spaces, folder, room_for(corners), say, cluster, goes_on=True)
+
+
+def _searched(
+    experiment: Experiment,
+    budget: Budget,
+    spaces: Mapping[str, Space],
+    folder: Path,
+    room: list[dict[str, float]],
+    say: Say,
+    cluster: str | None,
+    *,
+    goes_on: bool = False,
+) -> TuneResult:
+    settings, base = experiment.tune, replace(experiment, tune=Tune())
     with running_ray(settings.concurrent * len(room), cluster):
         if cluster:
             _require_room(room)
-        trials = _search(base, settings, spaces, folder, room, say)
+        trials = _search(base, settings, spaces, folder, goes_on, room, say)
     if all(trial.error for trial in trials):
         raise RunError(f"every trial failed; the first with: {trials[0].error}. The search lies in {folder}")
-    return _write_down(folder, replace(base, budget=budget or base.budget), trials, settings.metric)
+    finished = len(trials) == settings.trials and all(trial.has_ended or trial.error for trial in trials)
+    if finished:
+        write_search(folder, experiment, budget, has_ended=True)
+    return replace(_write_down(folder, replace(base, budget=budget), trials, settings.metric), finished=finished)
 
 
 def _require_room(room: list[dict[str, float]]) -> None:
@@ -184,6 +222,7 @@ def _search(
     settings: Tune,
     spaces: Mapping[str, Space],
     folder: Path,
+    goes_on: bool,
     room: list[dict[str, float]],
     say: Say,
 ) -> list[Trial]:
@@ -195,8 +234,9 @@ def _search(
     fixed = {"experiment": base.to_dict(), "folder": str(folder), "metric": settings.metric}
     resources = ray_tune.PlacementGroupFactory(room)
     drawn = {key: space.domain() for key, space in spaces.items()} if settings.searcher == "random" else {}
+    trainable = ray_tune.with_resources(TrialRun, resources)
     tuner = ray_tune.Tuner(
-        ray_tune.with_resources(TrialRun, resources),
+        trainable,
         param_space={FIXED: fixed, **drawn},
         tune_config=ray_tune.TuneConfig(
             num_samples=settings.trials,
@@ -205,14 +245,17 @@ def _search(
             reuse_actors=True,
         ),
         run_config=ray_tune.RunConfig(
-            name="ray_tune", storage_path=str(folder), verbose=0, callbacks=[_teller(settings, list(spaces), say)]
+            name=RAY_TUNE, storage_path=str(folder), verbose=0, callbacks=[_teller(settings, list(spaces), say)]
         ),
     )
+    if goes_on:
+        tuner = ray_tune.Tuner.restore(str(folder / RAY_TUNE), trainable, resume_unfinished=True, resume_errored=True)
     results = tuner.fit()
     trials = [_trial_of(results[at], folder, spaces, settings.metric) for at in range(len(results))]
     # Ray Tune takes Ctrl-C itself and returns what there is by then, trials that have played nothing included.
     trials = [trial for trial in trials if trial.error or trial.percent_done]
     if not trials:
+        say(f"stopped before a trial had a score; go on with: {resume_search_command(folder)}")
         raise KeyboardInterrupt
     return best_first(trials, settings.mode)
 
@@ -289,6 +332,7 @@ def _trial_of(result: Any, folder: Path, keys: Collection[str], metric: str) -> 
         score=float(metrics.get(metric, math.nan)),
         percent_done=int(metrics.get(PERCENT, 0)),
         error=error,
+        has_ended=bool(metrics.get("done")),
     )
 
 
@@ -302,10 +346,10 @@ def _write_down(folder: Path, base: Experiment, trials: list[Trial], metric: str
     with disk_errors(folder):
         write_whole(folder / "trials.csv", text.getvalue())
         write_whole(folder / "best.yaml", yaml.safe_dump(best, sort_keys=False))
-    return TuneResult(folder, trials, folder / "best.yaml")
+    return TuneResult(folder, trials, folder / "best.yaml", metric)
 
 
-def table(result: TuneResult, metric: str) -> str:
+def table(result: TuneResult) -> str:
     """Return the trials as lines of text, the best first."""
     rows = [
         ("failed", "", _listed(trial.values), trial.error)
@@ -313,7 +357,7 @@ def table(result: TuneResult, metric: str) -> str:
         else (f"{trial.score:.4g}", f"{trial.percent_done}%", _listed(trial.values), trial.run.name)
         for trial in result.trials
     ]
-    return in_columns(rows, (metric, "of budget", "values", "run"))
+    return in_columns(rows, (result.metric, "of budget", "values", "run"))
 
 
 def _listed(values: Mapping[str, Any]) -> str:
