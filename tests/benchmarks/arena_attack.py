@@ -9,6 +9,7 @@
     python -m tests.benchmarks.arena_attack upgrades    malformed requests for a WebSocket, --count per second
     python -m tests.benchmarks.arena_attack refused     bodies with one hazard of 3.9 MB, --count per second
     python -m tests.benchmarks.arena_attack heads       heads of 60 kB, --count per second
+    python -m tests.benchmarks.arena_attack plain       harmless requests, --count per second, to compare with
 
 `--before FOLDER` serves a checkout of another version, too; then the two take turns, block by block, under the same load. The
 first block of each only warms up. A move is late when its answer takes the official 500 ms or longer from when it was sent.
@@ -370,6 +371,7 @@ DEFAULTS = {
     "stalled": {"count": 12, "seconds": 15, "games": 4, "pace_ms": 500, "agent": "alphabeta", "blocks": 6},
     "pipelined": {"count": 6, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
     "upgrades": {"count": 950, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
+    "plain": {"count": 950, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
     "refused": {"count": 8, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
     "heads": {"count": 18, "seconds": 12, "games": 10, "pace_ms": 500, "agent": "flood", "blocks": 1},
 }

@@ -13,6 +13,7 @@ MAX_PER_SECOND, MAX_WAITING = 1000, 500
 _LARGE = b'{"board":{"hazards":[{"x":"' + b" " * 3_900_000 + b'","y":1}]}}'
 
 PACKETS = {
+    "plain": b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
     "pipelined": b"GET / HTTP/1.1\r\n\r\n" * 13_000,
     "upgrades": (
         b"GET /games/x/events HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
@@ -21,7 +22,7 @@ PACKETS = {
     "refused": b"POST /move HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(_LARGE) + _LARGE,
     "heads": b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nAccept: " + b"text/html;q=0.5," * 3750 + b"\r\n\r\n",
 }
-"""What one connection sends, by the attack's name."""
+"""What one connection sends, by the attack's name. The plain one is harmless: at the same rate it shows what the rate costs."""
 
 
 def attack_with_packets(url: str, attack: str, per_second: int, seconds: float) -> dict[str, Any]:

@@ -1,13 +1,15 @@
-"""What the costliest body that a server accepts costs it: to read, to answer and to archive, for each of the three calls.
+"""What the costliest bodies cost a server, accepted or refused: to read, answer and archive, for each of the three calls.
 
 "death" is a small `/end` after a move with that body, on which the archive works out how the snake died.
 
     python -m tests.benchmarks.hostile_bodies                     the best of 9 runs, by the CPU time of the whole process
     python -m tests.benchmarks.hostile_bodies --steps 300         and so many steps of a search from the costliest of them
+    python -m tests.benchmarks.hostile_bodies --mutations 300     instead, so many changes of the text of such bodies
 
 A body is a mixture of parts (hazards, food, bodies, texts, unknown fields …), each as large as the limits allow or smaller. The
-search changes the size of one part at random and keeps what costs more. The agent plays at random, so that what is measured is
-the server's own work. A body that is refused counts as well: refusing has a cost.
+search changes the size of one part at random and keeps what costs more. The mutations repeat, stretch, cut and replace pieces
+of the text itself, of bodies that are accepted and of those that are refused, and keep the costliest of each status: refusing
+has a cost. The agent plays at random, so that what is measured is the server's own work.
 """
 
 from __future__ import annotations
@@ -17,20 +19,30 @@ import math
 import random
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import agents
 from serve.archive.rows import rows_of
 from serve.archive.store import GameStore
 from serve.arena import create_app
-from serve.transport.request_body import MAX_HAZARDS_BYTES, MAX_OTHER_BYTES, MAX_VALUES
+from serve.transport.request_body import MAX_BODY_BYTES, MAX_HAZARDS_BYTES, MAX_OTHER_BYTES, MAX_VALUES
 from tests.benchmarks.arena_storage import opening
 from tests.benchmarks.measure import arguments, machine
 
 MAX_STEPS, SIDE, POINT_ITEMS, SNAKES = 5000, 25, 3, 16
 CALLS = ("start", "move", "end", "death")
 Parts = dict[str, float]
+
+
+class Row(NamedTuple):
+    """What a body cost, with which call, and what became of it."""
+
+    cpu_ms: float
+    call: str
+    status: int
+    body: str
 
 
 def points(count: int, *, spread: bool) -> list[dict[str, int]]:
@@ -128,6 +140,16 @@ class Meter:
             best = min(best, 1000 * (time.process_time() - began))
         return best, status
 
+    def peak_mib(self, call: str, body: bytes) -> float:
+        """The most memory that Python held while it answered, in MiB."""
+        self._database.forget(before=1e12, max_bytes=0)
+        tracemalloc.start()
+        try:
+            self._send("end" if call == "death" else call, body)
+            return tracemalloc.get_traced_memory()[1] / 2**20
+        finally:
+            tracemalloc.stop()
+
     def _send(self, path: str, body: bytes) -> int:
         """Send a request, and write what the archive keeps of it."""
         self._events.clear()
@@ -136,20 +158,58 @@ class Meter:
         return status
 
 
-def measure(*, runs: int = 9, steps: int = 0, seed: int = 0) -> list[tuple[float, str, int, str]]:
-    """(CPU milliseconds, call, status, parts) of each part alone at its largest accepted size, and of what the search found."""
+TOKENS = [b"{", b"[", b'"', b"\\u0000", b"1e999", b"-", b" ", b"\n", b",", b'"hazards":[', b'{"x":1,"y":1},', b"\xff", b"9"]
+
+
+def mutated(body: bytes, chance: random.Random) -> bytes:
+    """The text with a piece of it repeated, stretched by a token, cut out, or replaced by a token."""
+    start = chance.randrange(len(body))
+    if chance.random() < 0.5:
+        # Where a value, an entry or a list begins.
+        start = max(0, body.find(chance.choice((b"{", b"[", b":", b'"')), start))
+    end = min(len(body), start + int(10 ** chance.uniform(0, 4)))
+    room = MAX_BODY_BYTES - len(body) + end - start
+    piece = chance.choice((body[start:end], chance.choice(TOKENS), b""))
+    times = int(10 ** chance.uniform(0, math.log10(1 + max(1, room // max(1, len(piece))))))
+    keeps = chance.random() < 0.5
+    return (body[: end if keeps else start] + piece * times + body[end:])[:MAX_BODY_BYTES] or b"{}"
+
+
+def mutate(meter: Meter, seeds: list[bytes], steps: int, chance: random.Random) -> list[Row]:
+    """The costliest body of each status after so many mutations, each of one of them or of a seed."""
+    costliest: dict[int, tuple[float, bytes, str]] = {}
+    for number in range(len(seeds) + steps):
+        parents = [body for _, body, _ in costliest.values()] + seeds
+        body = seeds[number] if number < len(seeds) else mutated(chance.choice(parents), chance)
+        call = chance.choice(CALLS[:3])
+        spent, status = meter.cost_ms(call, body)
+        if spent > costliest.get(status, (0.0,))[0]:
+            spent = meter.cost_ms(call, body, runs=3)[0]
+        if spent > costliest.get(status, (0.0,))[0]:
+            costliest[status] = spent, body, call
+    return [
+        Row(spent, call, status, f"{len(body)} bytes, {meter.peak_mib(call, body):.1f} MiB at most, {body[:40]!r} …")
+        for status, (spent, body, call) in costliest.items()
+    ]
+
+
+def measure(*, runs: int = 9, steps: int = 0, mutations: int = 0, seed: int = 0) -> list[Row]:
+    """Each part alone at its largest accepted size and what the search found; or what the mutations found."""
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         meter = Meter(GameStore(f"sqlite:///{folder}/games.db"))
         for call in CALLS:
             meter.cost_ms(call, body_of({}))
+        if mutations:
+            seeds = [body_of({name: share}) for name in PARTS for share in (1.0, 0.5)] + [body_of({}), death()]
+            return sorted(mutate(meter, seeds, mutations, chance), reverse=True)
 
-        def cost(parts: Parts, times: int) -> tuple[float, str, int, str]:
+        def cost(parts: Parts, times: int) -> Row:
             body = body_of(parts)
             found = [(*meter.cost_ms(call, body, runs=times), call) for call in CALLS]
             spent, status, call = max(found)
             told = ", ".join(f"{name} {share:.0%}" for name, share in parts.items() if share) or "nothing"
-            return spent, call, status, told
+            return Row(spent, call, status, told)
 
         rows = [cost({}, runs)]
         best: tuple[float, Parts] = (0.0, {})
@@ -176,11 +236,13 @@ def main() -> None:
     parser = arguments(__doc__, with_json=False)
     parser.add_argument("--runs", type=int, default=9, help="runs of each body (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=0, help="steps of the search (default: %(default)s)")
+    parser.add_argument("--mutations", type=int, default=0, help="changes of the text (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: %(default)s)")
     options = parser.parse_args()
     print("a request's CPU time", machine(), flush=True)
-    for spent, call, status, told in measure(runs=options.runs, steps=min(MAX_STEPS, options.steps), seed=options.seed):
-        print(f"{spent:7.2f} ms  /{call:<6} {status}  {told}")
+    steps, mutations = (min(MAX_STEPS, count) for count in (options.steps, options.mutations))
+    for row in measure(runs=options.runs, steps=steps, mutations=mutations, seed=options.seed):
+        print(f"{row.cpu_ms:7.2f} ms  /{row.call:<6} {row.status}  {row.body}")
 
 
 if __name__ == "__main__":
