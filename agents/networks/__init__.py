@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from envs.common.errors import ConfigError
 from envs.common.parts import Parts
+from envs.common.users_code import users_place_of
 
 if TYPE_CHECKING:
     import torch
@@ -48,5 +49,10 @@ def build(name: str, observation_shape: tuple[int, ...], num_actions: int, **opt
     network_class = _NETWORKS.find(name)
     try:
         return network_class(tuple(observation_shape), num_actions, **options)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"network {name!r} can't be built for {observation_shape} with options {options}: {error}") from error
+    except Exception as error:
+        place = users_place_of(error)
+        if not place and not isinstance(error, TypeError | ValueError):
+            raise
+        raise ConfigError(
+            f"network {name!r} can't be built for {observation_shape} with options {options}: {error}{place}"
+        ) from error

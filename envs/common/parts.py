@@ -11,6 +11,7 @@ from importlib import import_module, metadata
 from typing import Any
 
 from envs.common.errors import ConfigError, MissingDependencyError, UnknownNameError
+from envs.common.users_code import users_place_of
 
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _imported: set[str] = set()
@@ -127,4 +128,6 @@ def imported(module: str, what: str) -> Any:
             " folder: export PYTHONPATH=."
         ) from error
     except Exception as error:
-        raise ConfigError(f"{what}: the module {module!r} can't be imported: {type(error).__name__}: {error}") from error
+        # A SyntaxError says its line itself.
+        place = "" if isinstance(error, SyntaxError) else users_place_of(error)
+        raise ConfigError(f"{what}: the module {module!r} can't be imported: {type(error).__name__}: {error}{place}") from error

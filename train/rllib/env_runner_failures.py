@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-import re
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from envs.common.errors import ProcsnakeError
 from envs.common.printable import in_one_line
+from envs.common.users_code import place_of
 
 MOST_FAILURES = 3
 """How often each env runner may fail in a row while none brings any experience."""
 _LOGGER = logging.getLogger(__name__)
-_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
 class EnvRunnerError(ProcsnakeError):
@@ -60,10 +58,8 @@ def clear_errors(world: str) -> Iterator[None]:
 
 def cause_of(error: Exception) -> str:
     """Return type, message and place of `error`, or of the error in another process that is behind it (`RayTaskError`)."""
-    frames = _FRAME.findall(getattr(error, "traceback_str", "") or "".join(traceback.format_exception(error)))
-    place = " ({}, line {}, in {})".format(*frames[-1]) if frames else ""
     cause = getattr(error, "cause", None) or error
-    return f"{type(cause).__name__}: {in_one_line(cause)}{place}"
+    return f"{type(cause).__name__}: {in_one_line(cause)}{place_of(error)}"
 
 
 def _message(world: str, what: str, cause: str) -> str:
