@@ -18,6 +18,7 @@ TOLD: dict[Cause, str] = {
     "unknown": "the recording doesn't tell how it died",
 }
 """What each cause means."""
+_CRASHES = ("wall-collision", "snake-collision", "snake-self-collision")
 
 
 def cause_of(analysis: Analysis) -> Cause | None:
@@ -31,9 +32,7 @@ def cause_of(analysis: Analysis) -> Cause | None:
         return "hunger" if how == "out-of-health" else "hazard"
     if not any(last.safe):
         return "no room"
-    if last.played is None or last.safe[last.played]:
-        return "unknown"
-    return "crash"
+    return "crash" if how in _CRASHES else "unknown"
 
 
 def faults(analysis: Analysis) -> dict[str, int]:

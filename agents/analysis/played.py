@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from envs.battlesnake.plain import Board, state_from_board
-from envs.battlesnake.recording import Recording
+from envs.battlesnake.recording import UNKNOWN_CAUSE, Recording, likely_cause
 from envs.battlesnake.rules import is_over, step_board
 from envs.battlesnake.settings import Settings
 from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, State
@@ -108,9 +108,19 @@ def played_by(recording: Recording, snake: str | None = None) -> Played:
     positions = tuple(_positions(recording, boards, settings, chosen["id"]))
     if not positions:
         raise ConfigError(f"{name_of(chosen)} had nothing to choose in this game of {len(boards)} turns")
-    ending = next(one for one in boards[-1]["snakes"] if one["id"] == chosen["id"])
+    ending = _ending(boards, positions, chosen["id"])
     result = result_of(recording, chosen["id"])
     return Played(str(recording.game.get("id", "")), settings, chosen, positions, ending, result, boards[-1])
+
+
+def _ending(boards: list[Board], positions: Sequence[Position], snake: str) -> Mapping[str, Any]:
+    """The snake as on the last board, with the likely cause of its death where the file doesn't tell it."""
+    ending = next(one for one in boards[-1]["snakes"] if one["id"] == snake)
+    place = boards.index(positions[-1].board) + 1
+    if ending["eliminatedCause"] != UNKNOWN_CAUSE or place == len(boards):
+        return ending
+    cause = likely_cause(positions[-1].board, boards[place], snake, positions[-1].settings)
+    return {**ending, "eliminatedCause": cause}
 
 
 def played_by_each(recording: Recording) -> list[Played]:

@@ -19,6 +19,7 @@ from envs.battlesnake.settings import Settings, within_limits
 from envs.battlesnake.state import CAUSE_NAMES, MOVE_NAMES, MOVE_STEPS, State
 from envs.common.errors import ProcsnakeError
 
+_MOVING_MAP = "solo_maze"
 WON, LOST, DRAW = "won", "lost", "draw"
 _NEAR, _MAX_NEAR, _STRAIGHT_ON = 2, 3, -1
 
@@ -34,12 +35,16 @@ class AnswerRow(NamedTuple):
     latency_ms: float | None
 
 
-def result(end: Mapping[str, Any] | None, lines: Sequence[AnswerRow], *, you: str, num_snakes: int) -> str | None:
+def result(
+    end: Mapping[str, Any] | None, lines: Sequence[AnswerRow], *, you: str, num_snakes: int, ruleset: str = "standard"
+) -> str | None:
     """Return "won", "lost" or "draw" by the last board; None for a game that hasn't ended or had nobody to beat.
+
+    Nobody is beaten under the ruleset solo, however many play: that game goes on while one lives.
 
     It is a draw if several snakes are alive at the end, or if none is and we were asked until the end.
     """
-    if end is None or num_snakes < 2:
+    if end is None or num_snakes < 2 or ruleset == "solo":
         return None
     if you in end["alive"]:
         return WON if len(end["alive"]) == 1 else DRAW
@@ -47,9 +52,14 @@ def result(end: Mapping[str, Any] | None, lines: Sequence[AnswerRow], *, you: st
     return DRAW if not end["alive"] and played_to_the_end else LOST
 
 
-def not_played(lines: Sequence[AnswerRow], *, width: int, height: int, timeout_ms: int) -> int:
-    """Return the number of time-outs: turns after which the snake wasn't where our answer leads, or whose answer was late."""
+def not_played(lines: Sequence[AnswerRow], *, width: int, height: int, timeout_ms: int, map_name: str = "") -> int:
+    """Return the number of time-outs: turns after which the snake wasn't where our answer leads, or whose answer was late.
+
+    The map solo_maze takes its snake to the next maze by itself, so there only late answers count.
+    """
     late = {line.turn for line in lines if line.latency_ms is not None and line.latency_ms >= timeout_ms}
+    if map_name == _MOVING_MAP:
+        return len(late)
     for line, after in pairwise(lines):
         dx, dy = MOVE_STEPS[line.move]
         target = (line.x + dx) % width, (line.y + dy) % height

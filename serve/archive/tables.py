@@ -339,11 +339,12 @@ def summary(connection: sa.Connection, game: Mapping[str, Any]) -> dict[str, Any
     lines = read_lines(connection, game["number"])
     num_snakes = len(json.loads(game["names"]))
     died = end is not None and game["you"] not in end["alive"] and bool(lines)
+    timeouts = not_played(lines, width=game["width"], height=game["height"], timeout_ms=about["timeout"], map_name=about["map"])
     return {
         "turns": max([line.turn for line in lines[-1:]] + ([end["turn"]] if end else []), default=0),
-        "result": result(end, lines, you=game["you"], num_snakes=num_snakes),
+        "result": result(end, lines, you=game["you"], num_snakes=num_snakes, ruleset=about["ruleset"]["name"]),
         "cause": _cause(connection, game, about, lines) if died else None,
-        "timeouts": not_played(lines, width=game["width"], height=game["height"], timeout_ms=about["timeout"]),
+        "timeouts": timeouts,
         "errors": sum(line.fallback is not None for line in lines),
         **percentiles([line.latency_ms for line in lines]),
     }

@@ -34,6 +34,7 @@ class Limits(NamedTuple):
     """(width, height) of each board that the map can be played on; empty if it can be played on any."""
     smallest_side: int = MIN_SIDE
     most_snakes: int = MAX_SNAKES
+    smallest_width: int = MIN_SIDE
 
 
 class MapKernels(NamedTuple):
@@ -49,7 +50,9 @@ for _name, _most in zip(DRAWINGS, (8, 8, 12, 8, 12, 12, 4, 16, 6), strict=True):
     LIMITS[_name] = Limits(sizes=(size(_name),), most_snakes=_most)
 LIMITS["healing_pools"] = Limits(sizes=((7, 7), (11, 11), (19, 19)))
 LIMITS["hz_hazard_pits"] = Limits(sizes=((11, 11),), most_snakes=4)
-LIMITS["hz_grow_box"] = LIMITS["hz_expand_box"] = Limits(smallest_side=4)
+LIMITS["hz_grow_box"] = Limits(smallest_side=4)
+# Both coordinates of its first cell are drawn from the width, so it can be played on any height.
+LIMITS["hz_expand_box"] = Limits(smallest_width=4)
 LIMITS["solo_maze"] = Limits(smallest_side=SMALLEST_SIDE, most_snakes=1)
 
 _USER_MAPS: dict[str, MapKernels] = {}
@@ -71,6 +74,8 @@ def check_board(map: str, *, width: int, height: int, num_snakes: int) -> None:
         raise ConfigError(f"width x height is {width}x{height}; map {map!r} is made for {known} only")
     if min(width, height) < limits.smallest_side:
         raise ConfigError(f"width x height is {width}x{height}; map {map!r} needs {limits.smallest_side} or more on both sides")
+    if width < limits.smallest_width:
+        raise ConfigError(f"width x height is {width}x{height}; map {map!r} needs a width of {limits.smallest_width} or more")
     if num_snakes > limits.most_snakes:
         raise ConfigError(f"num_snakes is {num_snakes}; map {map!r} takes at most {limits.most_snakes}")
 

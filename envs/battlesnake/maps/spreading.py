@@ -3,9 +3,9 @@
 Nothing is remembered from turn to turn: each turn works out from the game's key what all turns before must have done. So a map
 can continue from any board. In this file `turn` is the number of the resulting board, by which the schedules count.
 
-hz_grow_box and hz_expand_box need a side of 4 or more, because on a smaller board the official program has no first cell to
-choose. The official hz_scatter crashes when all cells are used up; here nothing more happens. If a board is wider than high,
-the first cell may lie off the board; it is then dropped.
+hz_grow_box needs sides of 4 or more and hz_expand_box a width of 4 or more, because the official program has no first cell to
+choose otherwise. The official hz_scatter crashes when all cells are used up; here nothing more happens. If a board is wider
+than high, the first cell may lie off the board; it is then dropped.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ last line is `{"winnerId", "winnerName", "isDraw"}`; a file without it was cut o
 """
 
 from envs.battlesnake.recording.as_test import asked_snake, to_test
+from envs.battlesnake.recording.causes import likely_cause
 from envs.battlesnake.recording.files import (
     EXTRAS,
     UNKNOWN_CAUSE,
@@ -33,6 +34,7 @@ __all__ = [
     "asked_snake",
     "contradiction",
     "deviations",
+    "likely_cause",
     "recording_files",
     "to_test",
     "unfinished",

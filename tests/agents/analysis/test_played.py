@@ -131,4 +131,4 @@ def test_a_file_that_tells_no_deaths_is_analysed_up_to_the_last_turn():
     assert one.played.result == "lost"
     assert one.turns[-1].played is None
     assert one.turns[-1].move_class == "unknown"
-    assert cause_of(one) in ("unknown", "no room")
+    assert (one.played.ending["eliminatedCause"], cause_of(one)) == ("snake-self-collision", "no room")

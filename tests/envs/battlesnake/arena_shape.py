@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +54,7 @@ def is_alive(snake: Mapping[str, Any]) -> bool:
     return not snake["eliminatedCause"]
 
 
-def shown_turns(turns: Sequence[PlayedTurn]) -> Iterator[tuple[int, list[dict[str, Any]], frozenset[str], dict[str, Any]]]:
+def shown_turns(turns: Iterable[PlayedTurn]) -> Iterator[tuple[int, list[dict[str, Any]], frozenset[str], dict[str, Any]]]:
     """(turn, snakes in webhook form, who lives, board) of every turn."""
     corpses: dict[str, dict[str, Any]] = {}
     for board, answered in turns:

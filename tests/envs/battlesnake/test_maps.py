@@ -260,8 +260,9 @@ def hazard_points(state, board):
     [
         (map_name, width, height)
         for map_name in RANDOM_HAZARDS
-        for width, height in [(7, 7), (11, 11), (8, 8), (11, 7), (4, 5)]
-        if map_name != "healing_pools" or (width, height) in maps.catalogue.LIMITS[map_name].sizes
+        for width, height in [(7, 7), (11, 11), (8, 8), (11, 7), (7, 11), (4, 5), (11, 3)]
+        if (map_name != "healing_pools" or (width, height) in maps.catalogue.LIMITS[map_name].sizes)
+        and height >= maps.catalogue.LIMITS[map_name].smallest_side
     ],
 )
 def test_our_own_games_keep_the_schedule_of_random_hazards(map_name, width, height):
@@ -271,6 +272,37 @@ def test_our_own_games_keep_the_schedule_of_random_hazards(map_name, width, heig
         check_hazards(map_name, {"shrinkEveryNTurns": every}, width, height, history)
     if width == 11:
         assert len({str(history) for history in games_}) > 1
+
+
+def patterned(map_name, width, height):
+    """The cells of a map whose hazards follow from the size, by the facts sheet."""
+    cells = [(x, y) for x in range(width) for y in range(height)]
+    inset = {(x, y): min(x, y, width - 1 - x, height - 1 - y) for x, y in cells}
+    if map_name == "hz_columns":
+        return {(x, y) for x, y in cells if x % 2 and y % 2}
+    insets = {1} if map_name == "hz_inner_wall" else {offset - 1 for offset in range(2, 25, 2) if offset < width // 2}
+    return {cell for cell in cells if inset[cell] in insets}
+
+
+@pytest.mark.parametrize(("width", "height"), [(7, 11), (11, 7), (19, 9)])
+@pytest.mark.parametrize("map_name", ["hz_inner_wall", "hz_rings", "hz_columns"])
+def test_patterns_follow_from_width_and_height(map_name, width, height):
+    ((_, _, after),) = bare_games(map_name, width, height, num_games=1, num_turns=1)[0]
+    assert points(after) == Counter(patterned(map_name, width, height))
+
+
+@pytest.mark.parametrize(("width", "height", "rings"), [(7, 11, 3), (11, 7, 5), (19, 11, 7), (11, 19, 5)])
+def test_the_width_says_how_many_rings_a_sinkhole_has(width, height, rings):
+    every = 4
+    expected = Counter()
+    for turn, _, after in bare_games("sinkholes", width, height, num_games=1, num_turns=40, shrink_every_n_turns=every)[0]:
+        radius = (turn - 1) // every
+        if turn >= 1 and (turn - 1) % every == 0 and radius < rings:
+            x0, y0 = width // 2, height // 2
+            square = [(x, y) for x in range(width) for y in range(height) if max(abs(x - x0), abs(y - y0)) <= radius]
+            corners = {(x0 + dx, y0 + dy) for dx in (-radius, radius) for dy in (-radius, radius)} if radius else set()
+            expected.update(cell for cell in square if cell not in corners)
+        assert points(after) == expected, turn
 
 
 def quadrants_of(width):

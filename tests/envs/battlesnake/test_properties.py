@@ -32,7 +32,7 @@ def worlds(draw):
     """(settings, width, height, num_snakes, first turn, seed) of games that the map admits."""
     map_name = draw(st.sampled_from(OFFICIAL_MAPS))
     limits = LIMITS[map_name]
-    sides = st.integers(limits.smallest_side, 25)
+    sides = st.integers(max(limits.smallest_side, limits.smallest_width), 25)
     width, height = draw(st.sampled_from(limits.sizes)) if limits.sizes else (draw(sides), draw(sides))
     chosen = Settings(
         ruleset=draw(st.sampled_from(RULESETS)),

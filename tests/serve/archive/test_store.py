@@ -6,6 +6,7 @@ import copy
 import json
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -143,6 +144,22 @@ def test_all_dead_at_once_is_a_draw_and_a_solo_game_has_no_result(store):
     assert store.game("game-0", "solo")["result"] is None
     assert store.game("game-0", "solo")["cause"] not in (None, "unknown")
     assert store.statistics()["draw"] == 1
+
+
+def test_under_the_ruleset_solo_nobody_is_beaten(store):
+    game = play(seed=1, ruleset="solo")
+    tell_all(store, "ours", game, 0)
+    assert store.flush(20)
+    assert store.game(game.game_id, "ours")["result"] is None
+
+
+def test_the_way_to_the_next_maze_is_no_time_out(store):
+    game = play(seed=1, num_snakes=1, side=11, map="solo_maze", max_turns=60)
+    heads = [tuple(request["you"]["head"].values()) for request in game.requests[0]]
+    assert any(abs(x1 - x0) + abs(y1 - y0) > 1 for (x0, y0), (x1, y1) in pairwise(heads))
+    tell_all(store, "ours", game, 0)
+    assert store.flush(20)
+    assert store.game(game.game_id, "ours")["timeouts"] == 0
 
 
 def test_causes_of_death_are_the_engines():

@@ -1,0 +1,62 @@
+"""Works out how a snake died where a file doesn't tell, as in those of the official command line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+
+from envs.battlesnake.plain import Board, state_from_board
+from envs.battlesnake.recording.files import UNKNOWN_CAUSE, moves_between
+from envs.battlesnake.rules import step_board
+from envs.battlesnake.settings import Settings
+from envs.battlesnake.state import ALIVE, CAUSE_NAMES, HAZARD, HEAD_COLLISION, MOVE_NAMES, OUT_OF_HEALTH
+from envs.common.errors import InvalidStateError
+
+_MAX_UNSEEN, _STRAIGHT_ON = 3, -1
+_LIKELIEST = (OUT_OF_HEALTH, HEAD_COLLISION, HAZARD)
+"""Hunger can't be avoided on the last turn, and a head-on can't be foreseen. Few run into anything of their own will."""
+
+
+def likely_cause(before: Board, after: Board, snake: str, settings: Settings) -> str:
+    """Return how the snake with this id died between two consecutive boards, in the official engine's words.
+
+    The survivors' moves are read off their heads. The moves of those that died are tried, the snake's own and those of up to
+    three others, and what leaves other survivors than the second board can't have been played. It is `UNKNOWN_CAUSE` if
+    nothing explains the death.
+    """
+    survivors = {one["id"] for one in after["snakes"] if not one["eliminatedCause"]}
+    living = [one for one in before["snakes"] if not one["eliminatedCause"]]
+    moves = {one: move["move"] for one, move in moves_between(before, after).items() if one in survivors}
+    fates: Counter[int] = Counter()
+    for causes in _outcomes({**before, "snakes": living}, moves, snake, settings):
+        outcome = dict(zip([one["id"] for one in living], causes, strict=True))
+        if {one for one, cause in outcome.items() if cause == ALIVE} == survivors:
+            fates[outcome[snake]] += 1
+    expected = next((cause for cause in _LIKELIEST if fates[cause]), None)
+    if expected is None and fates:
+        expected = fates.most_common(1)[0][0]
+    return UNKNOWN_CAUSE if expected is None else CAUSE_NAMES[expected]
+
+
+def _outcomes(before: Board, moves: dict[str, str], snake: str, settings: Settings) -> Iterator[list[int]]:
+    """The causes of death by slot, ALIVE for survivors, after each choice of the moves that aren't known."""
+    ids = [one["id"] for one in before["snakes"]]
+    try:
+        state = state_from_board(before, settings=settings)
+    except InvalidStateError:
+        return
+    # The walls and the end of the game don't matter here.
+    rules = state.rules._replace(royale=False, solo=True)
+    unseen = [one for one in ids if one not in moves and one != snake][:_MAX_UNSEEN]
+    chosen = np.full((1, len(ids)), _STRAIGHT_ON, np.int8)
+    for one, move in moves.items():
+        chosen[0, ids.index(one)] = MOVE_NAMES.index(move)
+    slots = [ids.index(one) for one in [snake, *unseen]]
+    for tried in product(range(len(MOVE_NAMES)), repeat=len(slots)):
+        chosen[0, slots] = tried
+        played = state.copy()
+        step_board(played.arrays, 0, rules, chosen)
+        yield played.arrays.cause[0].tolist()
