@@ -159,7 +159,7 @@ class Session:
             if empty >= _MOST_EMPTY_ITERATIONS and began - first > _MOST_EMPTY_SECONDS:
                 raise RunError(
                     f"no env runner has brought any experience in {empty} iterations and {began - first:.0f} seconds; they may "
-                    f"lack memory. Go on with fewer games or runners: {resume_command(self.folder.path)}"
+                    f"lack memory. Go on with fewer games or runners: {resume_command(self.folder.place)}"
                 )
             self.algorithm.fraction_done = min(self.fraction_done(), 1.0)
             result = self.algorithm.train()

@@ -11,7 +11,7 @@ from typing import Any
 
 from envs.common.command_line import Commands, non_negative
 from envs.common.errors import ConfigError
-from train.sagemaker.images import CLUSTER, CUDA, KINDS, LAMBDA, ROOT, SERVING, TRAINING, Image, shown, source
+from train.sagemaker.images import CLUSTER, CUDA, KINDS, LAMBDA, MLFLOW, ROOT, SERVING, TRAINING, Image, shown, source
 
 IMAGE_HELP = """\
 Without options it prints Docker's commands. With --stack AWS builds the image and keeps it, and Docker isn't needed here; that
@@ -33,6 +33,7 @@ def add_command(command: Commands) -> None:
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--tag", help="name of the image, as for docker; with --stack the tag alone (default: the time)")
     parser.add_argument("--gpu", action="store_true", help="torch for NVIDIA's GPUs; for images that train")
+    parser.add_argument("--mlflow", action="store_true", help="with MLflow, for launch --mlflow; for images that train")
     parser.add_argument("--bundle", type=Path, metavar="RUN", help="a trained snake that the image serves")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--run", dest="runs_docker", action="store_true", help="have Docker build it here")
@@ -47,7 +48,13 @@ def run_image(options: argparse.Namespace) -> int:
     """Run `procsnake image`. Returns the exit code."""
     if options.stack:
         return _build_in_aws(options)
-    image = Image(kind=options.kind, tag=options.tag or f"procsnake-{options.kind}", gpu=options.gpu, bundle=options.bundle)
+    image = Image(
+        kind=options.kind,
+        tag=options.tag or f"procsnake-{options.kind}",
+        gpu=options.gpu,
+        mlflow=options.mlflow,
+        bundle=options.bundle,
+    )
     if not options.runs_docker:
         print("\n".join(shown(image)))
         return 0
@@ -69,7 +76,13 @@ def _build_in_aws(options: argparse.Namespace) -> int:
     if options.kind == CLUSTER:
         raise ConfigError(f"the stack keeps {TRAINING}, {SERVING} and {LAMBDA}; a cluster's registry gets its own: --run")
     # What it refuses is refused before anything is uploaded.
-    image = Image(kind=options.kind, tag=options.tag or time.strftime("%Y%m%d-%H%M%S"), gpu=options.gpu, bundle=options.bundle)
+    image = Image(
+        kind=options.kind,
+        tag=options.tag or time.strftime("%Y%m%d-%H%M%S"),
+        gpu=options.gpu,
+        mlflow=options.mlflow,
+        bundle=options.bundle,
+    )
     account = Account.of(options.region)
     outputs = account.outputs(options.stack)
     if missing := [name for name in ("Bucket", "Builder") if name not in outputs]:
@@ -80,7 +93,8 @@ def _build_in_aws(options: argparse.Namespace) -> int:
     with aws_errors(f"uploading to s3://{outputs['Bucket']}/{key}"):
         account.s3.put_object(Bucket=outputs["Bucket"], Key=key, Body=packed)
     print(f"uploaded {len(packed) / 2**20:.1f} MiB of source to s3://{outputs['Bucket']}/{key}", flush=True)
-    variables = {"KIND": image.kind, "TAG": image.tag, **({"TORCH_INDEX": CUDA.partition("=")[2]} if image.gpu else {})}
+    arguments = [argument for argument, wanted in ((CUDA, image.gpu), (MLFLOW, image.mlflow)) if wanted]
+    variables = {"KIND": image.kind, "TAG": image.tag, **dict(argument.split("=", 1) for argument in arguments)}
     with aws_errors(f"starting a build of {outputs['Builder']}"):
         started = account.codebuild.start_build(
             projectName=outputs["Builder"],

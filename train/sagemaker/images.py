@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envs.common.errors import ConfigError
+from train.sagemaker.source import LEFT_OUT, SECRETS
 
 ROOT = Path(__file__).parents[2]
 DOCKER_BUILD = ("docker", "buildx", "build", "--platform", "linux/amd64", "--provenance=false", "--output", "type=docker")
 CUDA = "TORCH_INDEX=https://download.pytorch.org/whl/cu126"
+MLFLOW = "TRACKERS=mlflow sagemaker-mlflow"
 TRAINING, CLUSTER, SERVING, LAMBDA = "training", "cluster", "serving", "lambda"
 KINDS = (TRAINING, CLUSTER, SERVING, LAMBDA)
 BUNDLE = "bundle"
@@ -27,8 +29,6 @@ _COPIED = (
 )  # fmt: skip
 _BESIDE = ("notebooks", "Makefile")
 """What the stack's notebook instance gets besides, from the same archive."""
-_LEFT_OUT = ("__pycache__", "node_modules")
-_SECRETS = (".pem", ".key", ".p12", ".env", "credentials", "id_rsa", "id_ed25519")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,8 @@ class Image:
     """What it is called, as Docker's `--tag` takes it."""
     gpu: bool = False
     """Whether torch is the one for NVIDIA's GPUs."""
+    mlflow: bool = False
+    """Whether it has MLflow with AWS's plugin, for jobs that log to a managed server."""
     bundle: Path | None = None
     """A bundle, or a run that has one, to be part of an image that serves."""
 
@@ -48,6 +50,8 @@ class Image:
         trains = self.kind in (TRAINING, CLUSTER)
         if self.gpu and not trains:
             raise ConfigError(f"--gpu is for images that train; {self.kind} serves on the CPU, so leave it out")
+        if self.mlflow and not trains:
+            raise ConfigError(f"--mlflow is for images that train; {self.kind} logs no curve, so leave it out")
         if self.bundle is None:
             return
         if trains:
@@ -61,7 +65,8 @@ class Image:
         if self.kind in (TRAINING, CLUSTER):
             target = ["--target", CLUSTER] if self.kind == CLUSTER else []
             gpu = ["--build-arg", CUDA] if self.gpu else []
-            return [_build("train/sagemaker/image/Dockerfile", self.tag, ".", *target, *gpu)]
+            trackers = ["--build-arg", MLFLOW] if self.mlflow else []
+            return [_build("train/sagemaker/image/Dockerfile", self.tag, ".", *target, *gpu, *trackers)]
         layers = [("serve/deploy/Dockerfile", ".")]
         if self.bundle is not None:
             layers.append(("serve/deploy/with-bundle.Dockerfile", _context_of(self.bundle)))
@@ -104,7 +109,7 @@ def source(root: Path = ROOT, bundle: Path | None = None) -> bytes:
     if bundle is not None:
         folder = bundle / BUNDLE if (bundle / BUNDLE / "card.json").is_file() else bundle
         files |= {f"{BUNDLE}/{path.relative_to(folder)}": path for path in _files(folder)}
-    if secrets := [name for name in files if name.endswith(_SECRETS)]:
+    if secrets := [name for name in files if name.endswith(SECRETS)]:
         raise ConfigError(f"{secrets[0]} looks like a secret, which must not get into an image")
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -117,7 +122,7 @@ def _files(path: Path) -> Sequence[Path]:
     if path.is_file():
         return [path]
     inside = [one for one in path.rglob("*") if one.is_file()]
-    return [one for one in inside if not any(part in _LEFT_OUT for part in one.relative_to(path).parts)]
+    return [one for one in inside if not any(part in LEFT_OUT for part in one.relative_to(path).parts)]
 
 
 def shown(image: Image) -> list[str]:

@@ -16,6 +16,8 @@ CODE, TOKEN = "code", "token"
 """The names of the input channels: the source, and the secret by which the machines know each other."""
 DASHBOARD = "PROCSNAKE_DASHBOARD"
 """The environment variable that is 1 in containers whose head has Ray's dashboard."""
+TRACKERS = "PROCSNAKE_TRACKERS"
+"""The environment variable with the trackers, by names with spaces between them, that get a job's curve, too."""
 JOIN_SECONDS = "PROCSNAKE_JOIN_SECONDS"
 """The environment variable that says how long a machine waits for the others."""
 _PATIENCE_OF_TWO = "7200"
@@ -68,6 +70,11 @@ class Job:
 
     dashboard: bool = False
     """Let people with that right reach Ray's dashboard, and Prometheus if the image has it. It includes `remote_debug`."""
+
+    experiment: str = ""
+    """The experiment of SageMaker Experiments in which the job is a trial; empty for none."""
+    mlflow: str = ""
+    """The ARN of the managed MLflow server that gets the curve; empty for none. The image must have MLflow."""
 
     @property
     def key(self) -> str:
@@ -129,6 +136,12 @@ def _request(job: Job, name: str, hyperparameters: Mapping[str, str], resources:
         request["StoppingCondition"]["MaxWaitTimeInSeconds"] = job.max_wait_seconds or 2 * job.max_seconds
     if job.subnets or job.security_groups:
         request["VpcConfig"] = {"Subnets": list(job.subnets), "SecurityGroupIds": list(job.security_groups)}
+    if job.experiment:
+        request["ExperimentConfig"] = {
+            "ExperimentName": job.experiment,
+            "TrialName": job.name,
+            "TrialComponentDisplayName": name,
+        }
     if job.keep_alive_seconds:
         request["ResourceConfig"]["KeepAlivePeriodInSeconds"] = job.keep_alive_seconds
     return _with_security(job, request)
@@ -136,6 +149,8 @@ def _request(job: Job, name: str, hyperparameters: Mapping[str, str], resources:
 
 def _with_security(job: Job, request: dict[str, Any]) -> dict[str, Any]:
     own = {DASHBOARD: "1"} if job.dashboard else {}
+    if job.mlflow:
+        own |= {TRACKERS: "mlflow", "MLFLOW_TRACKING_URI": job.mlflow, "MLFLOW_EXPERIMENT_NAME": job.experiment or "procsnake"}
     if job.is_two_jobs:
         own[JOIN_SECONDS] = _PATIENCE_OF_TWO
     if environment := {**own, **job.environment}:
@@ -186,7 +201,7 @@ def channel(name: str, uri: str) -> dict[str, Any]:
 _KEPT = (
     "RoleArn", "AlgorithmSpecification", "HyperParameters", "InputDataConfig", "OutputDataConfig", "ResourceConfig",
     "StoppingCondition", "CheckpointConfig", "EnableManagedSpotTraining", "VpcConfig", "Environment", "RetryStrategy",
-    "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation", "RemoteDebugConfig",
+    "EnableInterContainerTrafficEncryption", "EnableNetworkIsolation", "RemoteDebugConfig", "ExperimentConfig",
 )  # fmt: skip
 
 

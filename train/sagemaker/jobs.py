@@ -44,8 +44,20 @@ def start(account: Account, job: Job, source: bytes, say: Say) -> list[str]:
     """Upload source and token, and create the job, or both jobs. Returns their names. Raises `RequestError` or `AWSError`."""
     asked = requests(job)
     check_requests(asked)
+    if job.experiment:
+        _ensure_trial(account, job.experiment, job.name)
     upload(account, job, source, say)
     return _create(account, asked, say)
+
+
+def _ensure_trial(account: Account, experiment: str, trial: str) -> None:
+    """Make the trial, and its experiment if there is none: a job may only name what exists."""
+    with aws_errors(f"making the experiment {experiment}"):
+        try:
+            account.sagemaker.describe_experiment(ExperimentName=experiment)
+        except account.sagemaker.exceptions.ResourceNotFound:
+            account.sagemaker.create_experiment(ExperimentName=experiment)
+        account.sagemaker.create_trial(TrialName=trial, ExperimentName=experiment)
 
 
 def upload(account: Account, job: Job, source: bytes, say: Say) -> None:

@@ -60,6 +60,10 @@ def add_command(command: Commands) -> None:
     parser.add_argument("--retries", type=at_least(0), default=0, help="starts after faults of AWS's (default: %(default)s)")
     parser.add_argument("--remote-debug", action="store_true", help="allow a shell in the running containers (AWS SSM)")
     parser.add_argument("--dashboard", action="store_true", help="the same, and Ray's dashboard and metrics by a tunnel of SSM")
+    parser.add_argument(
+        "--experiment", dest="trial_of", default="", metavar="NAME", help="make the job a trial of this SageMaker Experiment"
+    )
+    parser.add_argument("--mlflow", default="", metavar="ARN", help="log to this managed MLflow server, too")
     places = parser.add_argument_group("places (or PROCSNAKE_ROLE, PROCSNAKE_IMAGE, …, or what a stack says)")
     places.add_argument("--stack", help="CloudFormation stack made from train/sagemaker/stack.yaml")
     for name, text in (("role", "ARN of the job's role"), ("image", "URI of the image"), ("bucket", "S3 bucket"),
@@ -197,6 +201,8 @@ def _job(options: argparse.Namespace, experiment: Any, account: Any, overrides: 
         retries=options.retries,
         remote_debug=options.remote_debug,
         dashboard=options.dashboard,
+        experiment=options.trial_of,
+        mlflow=options.mlflow,
     )
 
 

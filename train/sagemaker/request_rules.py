@@ -11,6 +11,7 @@ from typing import Any
 from envs.common.errors import MissingDependencyError, ProcsnakeError, pip_install
 from train.sagemaker.account import READING, aws_errors
 
+_MLFLOW = re.compile(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]*:\d{12}:mlflow-(tracking-server|app)/\S+")
 _LONGEST_SECONDS = 28 * 24 * 3600
 OWN_TAG = {"procsnake": "training"}
 """The tag of all jobs. train/sagemaker/stack.yaml allows none without it."""
@@ -121,6 +122,11 @@ def _rule_faults(request: Mapping[str, Any]) -> Iterator[str]:
         yield "--remote-debug and --dashboard don't go with --isolate: Systems Manager is out of their reach"
     if len(request.get("HyperParameters", {})) > 100:
         yield "more than 100 hyperparameters"
+    server = request.get("Environment", {}).get("MLFLOW_TRACKING_URI", "")
+    if server.startswith("arn:") and not _MLFLOW.fullmatch(server):
+        yield f"--mlflow {server!r} is no managed MLflow server; its ARN has mlflow-tracking-server/ or mlflow-app/ in it"
+    if server and request.get("EnableNetworkIsolation"):
+        yield "--mlflow doesn't go with --isolate: the server is out of the containers' reach"
     yield from _channel_faults(request, groups)
     yield from _tag_faults([(tag.get("Key", ""), tag.get("Value", "")) for tag in request.get("Tags", [])])
     if looks_like_a_secret(json.dumps(request, default=str)):

@@ -13,8 +13,8 @@ from envs.common.errors import ConfigError
 ARCHIVE, EXPERIMENT_FILE = "source.tar.gz", "experiment.yaml"
 _ROOT = Path(__file__).parents[2]
 _FLOORS = ("envs", "agents", "train")
-_LEFT_OUT = ("__pycache__", "node_modules")
-_SECRETS = (".pem", ".key", ".p12", ".env", "credentials", "id_rsa", "id_ed25519")
+LEFT_OUT = ("__pycache__", "node_modules")
+SECRETS = (".pem", ".key", ".p12", ".env", "credentials", "id_rsa", "id_ed25519")
 _MOST_BYTES = 50 * 2**20
 
 
@@ -38,7 +38,7 @@ def pack(experiment: str, include: Iterable[str | Path] = ()) -> bytes:
             raise ConfigError(f"{added} is to be included, but it is neither a file nor a folder")
         files |= {f"{path.relative_to(added.parent)}": path for path in (_files(added) if added.is_dir() else [added])}
     for name in files:
-        if name.endswith(_SECRETS):
+        if name.endswith(SECRETS):
             raise ConfigError(f"{name} looks like a secret, which must not lie beside a job's source")
     size = sum(path.stat().st_size for path in files.values()) + len(experiment.encode())
     if size > _MOST_BYTES:
@@ -49,7 +49,7 @@ def pack(experiment: str, include: Iterable[str | Path] = ()) -> bytes:
 def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder).parts
-        hidden = any(part.startswith(".") or part in _LEFT_OUT for part in inside)
+        hidden = any(part.startswith(".") or part in LEFT_OUT for part in inside)
         if path.is_file() and not hidden:
             yield path
 

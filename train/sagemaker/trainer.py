@@ -17,6 +17,7 @@ from train.run import RunResult, train
 from train.runs.earlier import found_run
 from train.sagemaker.container import Container
 from train.sagemaker.hyperparameters import Task
+from train.sagemaker.job import TRACKERS
 from train.sagemaker.metric_lines import metric_line
 
 _FAILED, _STOPPED = 1, 130
@@ -53,6 +54,7 @@ def train_in_container(
         cluster=cluster,
         on_iteration=_print_metrics,
         command="procsnake launch",
+        trackers=os.environ.get(TRACKERS, "").split(),
         # The job's own earlier life wrote it, on another machine; nobody else may write to its bucket.
         trust=True,
         # A job that resumes another may have another size.

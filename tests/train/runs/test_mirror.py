@@ -19,6 +19,7 @@ import train.runs.stored_lock
 from envs.common.errors import ConfigError
 from tests.train.experiments import toy
 from train.config import Experiment
+from train.engines.begin_or_continue import words
 from train.run import train as train_run
 from train.runs.folder import RunError, RunFolder
 from train.runs.manifest import flaw
@@ -162,6 +163,21 @@ def test_a_lock_of_a_machine_that_is_known_to_be_gone_is_removed(s3):
         forget_stored_lock(run)
         with stored_lock(run), pytest.raises(LostRunError):
             held.require()
+
+
+def test_a_job_that_is_started_again_finds_the_run_of_its_earlier_start(s3, tmp_path):
+    runs = f"{RUNS}/my-job"
+    assert words("/etc/e.yaml", runs)[3:] == ["--config", "/etc/e.yaml", "--runs", runs]
+    run = new_run(tmp_path)
+    save(run, 1)
+    with new_mirror(StoredFolder.at(runs), run.path) as mirror:
+        mirror.send(run.path)
+        # The head is lost here: it still holds the lock.
+        assert words("/etc/e.yaml", runs)[3:] == ["--resume", f"{runs}/{run.path.name}", "--trust"]
+        with fetched(StoredFolder.at(f"{runs}/{run.path.name}")) as (folder, _):
+            assert RunFolder(folder).newest_checkpoint()[1] == {"iteration": 1}
+        with pytest.raises(LostRunError):
+            mirror.send(run.path)
 
 
 @pytest.mark.parametrize(

@@ -253,6 +253,26 @@ def test_a_run_that_went_on_here_is_not_replaced(aws, capsys, tmp_path):
     assert run(capsys, *other)[0] == 0
 
 
+SERVER = f"arn:aws:sagemaker:{REGION}:123456789012:mlflow-tracking-server/snakes"
+
+
+def test_a_job_is_a_trial_of_an_experiment_and_logs_to_the_managed_server(aws, capsys, monkeypatch):
+    """Twice, because the experiment is there the second time. The requests were checked by botocore's model."""
+    for number in (1, 2):
+        monkeypatch.setattr("train.sagemaker.jobs.job_name", lambda _, number=number: f"procsnake-{number}")
+        code, _, error = run(capsys, *SINGLE, "--experiment", "my-snakes", "--mlflow", SERVER, "--no-follow")
+        assert (code, error) == (0, "")
+        assert aws[-1]["ExperimentConfig"] == {
+            "ExperimentName": "my-snakes",
+            "TrialName": f"procsnake-{number}",
+            "TrialComponentDisplayName": f"procsnake-{number}",
+        }
+        assert aws[-1]["Environment"]["MLFLOW_TRACKING_URI"] == SERVER
+        assert aws[-1]["Environment"]["PROCSNAKE_TRACKERS"] == "mlflow"
+    trials = boto3.client("sagemaker", REGION).list_trials(ExperimentName="my-snakes")["TrialSummaries"]
+    assert {one["TrialName"] for one in trials} == {"procsnake-1", "procsnake-2"}
+
+
 def test_a_job_whose_source_has_expired_is_not_started_in_vain(aws, capsys):
     assert run(capsys, *SINGLE, "--no-follow")[0] == 0
     (key,) = (key for key in keys() if key.endswith("source.tar.gz"))
@@ -398,6 +418,8 @@ def test_places_come_from_the_stack(aws, capsys):
         (("job", "follow", "procsnake-none", "--region", REGION), "asking about procsnake-none"),
         (("job", "stop", "--region", REGION), "which job?"),
         (("job", "lst"), "Did you mean 'list'"),
+        ((*SINGLE, "--experiment", "my snakes"), "ExperimentConfig.ExperimentName is 'my snakes'"),
+        ((*SINGLE, "--mlflow", "arn:aws:s3:::snakes"), "is no managed MLflow server"),
     ],
 )
 def test_mistakes_are_one_line_and_nothing_is_started(aws, capsys, arguments, message):

@@ -58,10 +58,11 @@ def without_base(words: list[str]) -> list[str]:
 def test_aws_builds_what_docker_would_build_here(tmp_path, kind, gpu, with_bundle):
     (tmp_path / "run" / "bundle").mkdir(parents=True)
     (tmp_path / "run" / "bundle" / "card.json").write_text("{}")
-    image = Image(kind=kind, tag="mine:1", gpu=gpu, bundle=tmp_path / "run" if with_bundle else None)
+    image = Image(kind=kind, tag="mine:1", gpu=gpu, mlflow=gpu, bundle=tmp_path / "run" if with_bundle else None)
     unpacked = tmp_path / "source"
     zipfile.ZipFile(io.BytesIO(source(bundle=image.bundle))).extractall(unpacked)
-    more = {"TORCH_INDEX": "https://download.pytorch.org/whl/cu126"} if gpu else {}
+    both = {"TORCH_INDEX": "https://download.pytorch.org/whl/cu126", "TRACKERS": "mlflow sagemaker-mlflow"}
+    more = both if gpu else {}
     calls = built_in_aws(tmp_path, unpacked, KIND=kind, **more)
     here = [without_base(command) for command in image.commands()]
     assert [without_base(call) for call in calls if call[0] == "buildx"] == here
