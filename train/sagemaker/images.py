@@ -89,7 +89,7 @@ def _context_of(bundle: Path) -> str:
     holds_it = bundle if (bundle / BUNDLE / "card.json").is_file() else bundle.absolute().parent
     if bundle != holds_it and bundle.name != BUNDLE:
         raise ConfigError(f"--bundle {bundle} must be a run, or a folder that is called {BUNDLE}; Docker copies that name")
-    return str(holds_it)
+    return str(holds_it.absolute())
 
 
 def require_clone(root: Path) -> None:
