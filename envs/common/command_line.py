@@ -149,7 +149,19 @@ def _require_known_address(action: argparse.Action, text: str) -> None:
         raise argparse.ArgumentError(action, not_a_path(text, scheme))
 
 
-_ADDRESSES_OF_OTHERS = ("http", "https", "hf", "ray", "git", "ssh", "sqlite", "postgres", "postgresql", "postgresql+psycopg")
+_ADDRESSES_OF_OTHERS = (
+    "http",
+    "https",
+    "ftp",
+    "hf",
+    "ray",
+    "git",
+    "ssh",
+    "sqlite",
+    "postgres",
+    "postgresql",
+    "postgresql+psycopg",
+)
 """Schemes of snakes, bundles, clusters, repositories and databases."""
 _PATHS = (
     "runs", "resume", "config", "out", "record", "report", "include", "store", "book", "write_book", "run_folders", "curves",

@@ -53,9 +53,8 @@ def start(account: Account, job: Job, source: bytes, say: Say) -> list[str]:
 def _ensure_trial(account: Account, experiment: str, trial: str) -> None:
     """Make the trial, and its experiment if there is none: a job may only name what exists."""
     with aws_errors(f"making the experiment {experiment}"):
-        try:
-            account.sagemaker.describe_experiment(ExperimentName=experiment)
-        except account.sagemaker.exceptions.ResourceNotFound:
+        pages = account.sagemaker.get_paginator("list_experiments").paginate()
+        if not any(one["ExperimentName"] == experiment for page in pages for one in page["ExperimentSummaries"]):
             account.sagemaker.create_experiment(ExperimentName=experiment)
         account.sagemaker.create_trial(TrialName=trial, ExperimentName=experiment)
 

@@ -6,7 +6,7 @@ import argparse
 import time
 from collections.abc import Sequence
 
-from envs.common.command_line import positive, print_json
+from envs.common.command_line import positive, print_json, shell_command
 from envs.common.errors import ConfigError
 
 
@@ -74,5 +74,5 @@ def run(options: argparse.Namespace, overrides: Sequence[str]) -> int:
         account.sagemaker.create_hyper_parameter_tuning_job(**request)
     told = "aws sagemaker describe-hyper-parameter-tuning-job --hyper-parameter-tuning-job-name"
     print(f"created {name}: {experiment.tune.trials} trials\nits best trial so far: {told} {name}")
-    print("a trial's policy is the model.tar.gz of its training job; follow one: procsnake job follow NAME")
+    print(f"a trial's policy is the model.tar.gz of its training job; follow one: {shell_command('job', 'follow', 'NAME')}")
     return 0

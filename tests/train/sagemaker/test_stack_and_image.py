@@ -230,6 +230,7 @@ def test_roles_may_do_everything_on_nothing(stack):
     without_resources = (
         "ecr:GetAuthorizationToken",
         "cloudwatch:PutMetricData",
+        "sagemaker:ListExperiments",
         "sagemaker:ListTrainingJobs",
         "ec2:",
         "ssmmessages:",
