@@ -22,6 +22,7 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.actor_manager import FaultAwareApply, FaultTolerantActorManager
 from ray.rllib.utils.metrics import LEARNER_RESULTS, SYNCH_WORKER_WEIGHTS_TIMER, TIMERS
 
+from envs.common.errors import ConfigError
 from train.algorithm_settings import APEXSettings
 from train.cluster.live import spread
 from train.dqn import DQN, DQNConfig, Drawn
@@ -165,6 +166,11 @@ class APEXConfig(DQNConfig):
         self.settings = APEXSettings()
         self.max_requests_in_flight_per_env_runner = _REQUESTS_IN_FLIGHT
         self.reporting(min_time_s_per_iteration=_SECONDS_AN_ITERATION)
+
+    def validate(self) -> None:
+        if not (self.num_env_runners or self.in_evaluation):
+            raise ConfigError("apex plays in processes of its own; set one at least: config.env_runners(num_env_runners=1)")
+        super().validate()
 
     @property
     def num_shards(self) -> int:

@@ -31,6 +31,7 @@ from ray.rllib.utils.metrics import (
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from envs.common.errors import ConfigError, ProcsnakeError
+from train.algorithm_settings import PPOSettings
 from train.rllib.batched_config import BatchedConfig
 from train.rllib.env_runner_failures import Failures, clear_errors
 from train.rllib.modules import ACTION_MASK, NetworkModule, QModule
@@ -138,7 +139,7 @@ class BatchedAlgorithm(Algorithm):
         """
         module, draws = self.get_module(), self.config.explore if explore is None else explore
         assert module is not None
-        if module.is_stateful():
+        if isinstance(self.config.settings, PPOSettings) and self.config.settings.lstm_units:
             raise ConfigError("a policy with a memory (lstm_units) needs its state; call get_module().forward_inference")
         batch = {Columns.OBS: torch.as_tensor(np.asarray(observation))[None]}
         if action_mask is not None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +120,7 @@ class BatchedConfig(AlgorithmConfig):
 
     def training(self, **values: Any) -> Self:
         """Set what RLlib's own method sets, or settings of ours by our names or by those of RLlib's PPO and DQN."""
-        ours = {key: value for key, value in values.items() if self._setting_of(key) and key not in _RLLIBS_FIELDS}
+        ours = {key: value for key, value in values.items() if self._setting_of(key) and key not in _TRAINING}
         ours |= {key: values[key] for key in ("optimizer",) if isinstance(values.get(key), str)}
         for key, value in ours.items():
             if key == "optimizer":
@@ -158,7 +159,7 @@ class BatchedConfig(AlgorithmConfig):
 
     def _unknown(self, key: str) -> UnknownNameError:
         ours = [field.name for field in dataclasses.fields(self.settings)]
-        return UnknownNameError("setting", key, [*ours, *OTHER_NAMES, *_RLLIBS_FIELDS])
+        return UnknownNameError("setting", key, sorted({*ours, *OTHER_NAMES, *_RLLIBS_FIELDS}))
 
     # What follows from the fields when they are complete.
 
@@ -274,7 +275,8 @@ class BatchedConfig(AlgorithmConfig):
         options = dict(self.env_config)
         if self.num_envs_per_env_runner is not None:
             options["num_games"] = self.num_envs_per_env_runner
-        import_modules(options.get("imports", ()))
+        # Here, because a module that is imported may register the world.
+        import_modules(options.pop("imports", ()))
         name = options.pop("name", self.env)
         if isinstance(name, str) and (name in envs.names() or not _registered(name)):
             return make_world({**options, "name": name})
@@ -290,6 +292,8 @@ class BatchedConfig(AlgorithmConfig):
 
 
 _RLLIBS_FIELDS = frozenset(vars(AlgorithmConfig()))
+_TRAINING = frozenset(inspect.signature(AlgorithmConfig.training).parameters)
+"""What RLlib's `training` takes."""
 _RLLIBS_KEYS = frozenset({*AlgorithmConfig().to_dict(), "multiagent"})
 """What RLlib calls its fields in a dict."""
 

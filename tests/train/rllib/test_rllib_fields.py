@@ -7,9 +7,11 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
+from ray import tune
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.connectors.connector_v2 import ConnectorV2
@@ -18,8 +20,9 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics.stats.mean import MeanStats
 
 from envs.common.errors import ConfigError, UnknownNameError
-from tests.train import small_worlds  # noqa: F401  # which registers the worlds
+from tests.train import small_worlds
 from train.algorithm_settings import PPOSettings
+from train.apex import APEXConfig
 from train.appo import APPOConfig
 from train.dqn import DQNConfig
 from train.ppo import PPO, PPOConfig, PPOLearner
@@ -253,6 +256,7 @@ def test_training_takes_the_names_of_rllibs_own_ppo_and_refuses_others():
     config = PPOConfig().training(lambda_=0.5, clip_param=0.1, vf_loss_coeff=0.3, entropy_coeff=0.2, optimizer="muon")
     expected = PPOSettings(gae_lambda=0.5, clip_coef=0.1, vf_coef=0.3, ent_coef=0.2, optimizer="muon")
     assert config.settings == expected
+    assert DQNConfig().training(learning_starts=9, num_atoms=51, train_batch_size=3).settings.learning_starts == 9
     with pytest.raises(UnknownNameError, match="gae_lambda"):
         PPOConfig().training(gae_lamda=0.5)
     with pytest.raises(UnknownNameError, match="learning_rate"):
@@ -267,6 +271,43 @@ def test_a_trial_asks_for_what_is_configured(field):
     before = PPO.default_resource_request(config)
     setattr(config, field, RESOURCES[field])
     assert PPO.default_resource_request(config) != before
+
+
+def test_what_an_algorithm_needs_is_asked_for_when_it_is_built():
+    with pytest.raises(ConfigError, match="num_env_runners=1"):
+        small(APEXConfig).validate()
+    with pytest.raises(ConfigError, match="lr: a space to search"):
+        small().training(lr=tune.grid_search([0.1])).validate()
+
+
+def test_single_actions_are_the_modules(one_ray):
+    algorithm = small().build_algo()
+    try:
+        algorithm.train()
+        seen = np.full((1, 1, 4), 9, np.uint8)
+        logits = algorithm.get_module().forward_inference({"obs": torch.from_numpy(seen[None])})["action_dist_inputs"][0]
+        assert algorithm.compute_single_action(seen, explore=False) == int(logits.argmax())
+        mask = np.arange(4) != int(logits.argmax())
+        assert algorithm.compute_single_action(seen, action_mask=mask, explore=False) == int(logits.argsort()[-2])
+        assert len({algorithm.compute_single_action(seen) for _ in range(60)}) > 1
+        with pytest.raises(ConfigError, match="get_module"):
+            algorithm.get_policy()
+        before = algorithm.get_module().state_dict()
+        algorithm.train()
+        after = algorithm.get_module().state_dict()
+        assert any(not torch.equal(before[name], after[name]) for name in before)
+    finally:
+        algorithm.stop()
+
+
+def test_worlds_come_by_class_and_by_rays_own_registration_and_others_are_refused(one_ray):
+    tune.register_env("registered-by-a-user", lambda options: small_worlds.IdentityWorld(**options))
+    for world in ("registered-by-a-user", small_worlds.IdentityWorld):
+        config = small().environment(world, env_config={"num_actions": 3})
+        assert _seen(config, lambda algorithm: int(algorithm.env_runner.env.single_action_space.n)) == 3
+    tune.register_env("pole", lambda options: gymnasium.make("CartPole-v1"))
+    with pytest.raises(ConfigError, match="BatchEnv"):
+        small().environment("pole", env_config={}).build_algo()
 
 
 def _seen(config: Any, probe: Probe) -> Any:
