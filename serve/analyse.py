@@ -27,15 +27,17 @@ if TYPE_CHECKING:
     from envs.battlesnake.recording import Recording
 
 ANALYSE_HELP = """\
-A game is a file of `procsnake play --record`, `battlesnake play --output` or `procsnake arena fetch`, or the id of a game that
-a server has kept or that was fetched. The search scores every move of every turn; a fitted curve turns scores into
-probabilities of winning. A move that costs 5 points (hundredths of a won game) is an inaccuracy, 10 a mistake, 20 a blunder.
+A game is a file of `procsnake play --record`, `battlesnake play --output` or `procsnake arena fetch`, a log of requests to
+/move, a single request, or the id of a game that a server has kept or that was fetched. The search scores every move of every
+turn; a fitted curve turns scores into probabilities of winning. A move that costs 5 points (hundredths of a won game) is an
+inaccuracy, 10 a mistake, 20 a blunder.
 
 examples:
   procsnake analyse game.jsonl                        # the turns that mattered, and the one where the game was lost
   procsnake analyse game.jsonl --snake flood --all-turns
   procsnake analyse game.jsonl --browser              # beside the boards, from every snake's side; Ctrl-C ends the show
   procsnake analyse --browser                         # a page that analyses the game files which you drop on it
+  procsnake analyse request.json                      # what is best in a single request, and what it is worth
   procsnake analyse game.jsonl --explain 31           # what the evaluation of that turn's position is made of
   procsnake analyse game.jsonl --nodes 1000000 --json # more thought per turn; everything, for programs
   procsnake analyse --last 50 --snake flood           # what kills it: the last games that procsnake serve has kept

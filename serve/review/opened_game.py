@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.analysis.played import name_of, result_of
+from agents.opened_recording import doubts_of
 from envs.battlesnake.plain import Board
 from envs.battlesnake.recording import Recording
 from envs.battlesnake.state import MOVE_NAMES
@@ -51,6 +52,7 @@ class OpenedGame:
             (one for one, _ in self.snakes if isinstance(you, dict) and one == you.get("id")), self.snakes[0][0]
         )
         self._decisions = [recording.decisions_at(n) for n in range(len(self._boards))]
+        self._doubts = doubts_of(recording)
 
     @property
     def path(self) -> str:
@@ -63,7 +65,10 @@ class OpenedGame:
         return int(self._boards[-1]["turn"])
 
     def entry(self, you: str | None = None) -> dict[str, Any] | None:
-        """Return the game as one snake saw it (`GameArchive.game`), and where its analysis is; None for an unknown snake."""
+        """Return the game as one snake saw it (`GameArchive.game`), where its analysis is, and what speaks against its file.
+
+        None for an unknown snake.
+        """
         you = self.default if you is None else you
         if you not in dict(self.snakes):
             return None
@@ -92,6 +97,7 @@ class OpenedGame:
             "bodies": [{"snake": SNAKE, "you": one} for one, _ in self.snakes],
             "is_end_known": bool(result_of(self.recording, you)) or bool(ending["eliminatedCause"]),
             "is_whole": True,
+            "doubts": self._doubts,
             "analysis": f"/api/analyses/{self.id}",
         }
 

@@ -6,6 +6,7 @@ Run in miniature: few games, a small bundle in place of the reader's run, local 
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shutil
 
@@ -14,6 +15,7 @@ import pytest
 import procsnake
 from agents.options_file import OptionsFile
 from agents.search.learned import LearnedEvaluation, Phase
+from envs.battlesnake.recording import Recording
 from serve.background import Background
 from tests.agents.bundles import make_bundle
 from tests.docs.commands import Command, commands
@@ -66,7 +68,7 @@ def test_there_are_commands_of_many_kinds():
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """A folder with what readers have by then: a policy, rules, a running server and its games, a recording."""
+    """A folder with what readers have by then: a policy, rules, a running server and its games, a recording, a request."""
     folder = tmp_path_factory.mktemp("desk")
     shutil.copytree(make_bundle(folder / "made"), folder / "runs" / "mine" / "bundle")
     for name in ("my_rule.py", "hug.py"):
@@ -80,6 +82,7 @@ def desk(tmp_path_factory):
         patch.chdir(folder)
         play = ["play", "hug.py", server.url, "--record", "game.jsonl", "--delay", "0"]
         assert procsnake.main(play) == 0
+        (folder / "request.json").write_text(json.dumps(Recording.read("game.jsonl").requests[1], indent=2))
         yield folder, server.url
 
 

@@ -11,7 +11,7 @@ Entry = dict[str, Any]
 
 
 class LivingOnly:
-    """Reads the requests of one game in their order. Those of other engines are passed on as they are.
+    """Reads the requests of one game in their order. Those of other engines list no dead, or such as anybody can see.
 
     A log that leaves out the `game` may be Arena's.
     """
@@ -28,8 +28,12 @@ class LivingOnly:
         board = request["board"]
         rules = LifeRules.of(game if isinstance(game, Mapping) else {})
         snakes = board["snakes"] or []
-        if (game and not rules.is_arena) or any(snake.get("eliminatedCause") for snake in snakes):
+        if any(snake.get("eliminatedCause") for snake in snakes):
             return request
+        if game and not rules.is_arena:
+            # Who has no health or has left the board is dead, whoever lists it.
+            on_board = [snake for snake in snakes if _is_on_board(snake, board)]
+            return request if len(on_board) == len(snakes) else {**request, "board": {**board, "snakes": on_board}}
         sighting = Sighting.of(
             snakes,
             turn=request["turn"],
@@ -51,3 +55,8 @@ class LivingOnly:
         you = request.get("you")
         ids = [snake["id"] for snake in request["board"]["snakes"]]
         return ids.index(you["id"]) if isinstance(you, Mapping) and you.get("id") in ids else None
+
+
+def _is_on_board(snake: Mapping[str, Any], board: Mapping[str, Any]) -> bool:
+    points = [(point["x"], point["y"]) for point in snake["body"]]
+    return snake["health"] > 0 and all(0 <= x < board["width"] and 0 <= y < board["height"] for x, y in points)

@@ -11,6 +11,7 @@ import { MOVES, percent, tame } from "./words.js";
 
 const SPEEDS = [1, 2, 4, 8, 15, 30, 60];
 const LIVE_MS = 400;
+const MAX_DOUBT = 300;
 const OFFICIAL_BOARD = "https://board.battlesnake.com/";
 
 const [gameId, snake] = location.pathname.split("/").slice(2).map(decodeURIComponent);
@@ -75,7 +76,8 @@ function showAbout() {
   const result = isLive() ? "live" : (about.result ?? "over");
   const parts = [about.snake, `${about.ruleset} ${about.width}×${about.height}`, about.map === "standard" ? "" : about.map];
   const told = parts.filter(Boolean).map((part) => el("span", {}, tame(part)));
-  put(byId("about"), el("span", { class: `tag ${result}` }, result), told);
+  const doubts = (about.doubts ?? []).map((doubt) => el("span", { role: "note" }, tame(doubt, MAX_DOUBT)));
+  put(byId("about"), el("span", { class: `tag ${result}` }, result), told, doubts);
   document.title = `${about.snakes.map((name) => tame(name)).join(", ")} – procsnake arena`;
 }
 

@@ -124,3 +124,11 @@ def test_what_cannot_be_shown_is_refused():
         OpenedGame(Recording(recording.game, [nobody]), "empty")
     with pytest.raises(RecordingError):
         OpenedGame(changed(ruleset={"name": "standard", "settings": {"foodSpawnChance": "much"}}), "odd")
+
+
+def test_its_entry_names_the_first_turn_that_contradicts_the_rules(game):
+    assert game.entry()["doubts"] == []
+    requests = json.loads(json.dumps(OFFICIAL.requests))
+    requests[30]["board"]["snakes"][0]["health"] -= 1
+    (doubt,) = OpenedGame(Recording(OFFICIAL.game, requests), "edited").entry()["doubts"]
+    assert doubt.startswith("turn 30 contradicts the rules")

@@ -126,6 +126,19 @@ def test_what_cannot_be_learned_from_is_left_out_and_said(games, tmp_path):
     assert len(whole.games) - len(found.games) == 1
 
 
+def test_a_game_that_contradicts_its_rules_is_named_and_learned_from(games, tmp_path):
+    (tmp_path / "edited.jsonl").write_bytes((games / "7-1.jsonl").read_bytes())
+
+    def with_less_health(lines):
+        lines[3]["board"]["snakes"][0]["health"] -= 1
+        return lines
+
+    changed(tmp_path / "edited.jsonl", with_less_health)
+    found, said = read(cloning(games / "7-0.jsonl", tmp_path, train_batch_size=1))
+    assert [line.partition(" (")[0] for line in said] == ["edited.jsonl: turn 2 contradicts the rules"]
+    assert found.num_games == 2
+
+
 def test_the_official_command_lines_games_are_read(tmp_path):
     names = {s["name"] for s in json.loads((DATA / "cli-output-example.jsonl").read_text().splitlines()[1])["board"]["snakes"]}
     official = DATA / "cli-output-example.jsonl"

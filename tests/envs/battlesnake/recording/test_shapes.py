@@ -215,3 +215,14 @@ def test_a_single_request_names_the_snakes_that_may_be_dead():
         assert shown_alive - alive <= set(recording.undecided)
         doubted += len(recording.undecided)
     assert doubted
+
+
+def test_whoever_has_left_the_board_in_a_request_is_dead():
+    game, boards = official("standard")
+    request = requests(game, boards)[5]
+    gone = {**request["board"]["snakes"][0], "id": "gone", "body": [{"x": -1, "y": 0}, {"x": 0, "y": 0}]}
+    starved = {**request["board"]["snakes"][0], "id": "starved", "health": 0}
+    request["board"]["snakes"] += [gone, starved]
+    recording = Recording.parse(json.dumps(request), "request")
+    assert shown(recording) == played(boards)[5:6]
+    assert recording.state(5).num_snakes == len(played(boards)[5][3])
