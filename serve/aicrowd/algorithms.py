@@ -145,8 +145,7 @@ def _q_learning(settings: Section, scale: Scale, notes: list[str]) -> dict[str, 
         "hiddens": [256],
         "noisy": False,
         "num_atoms": atoms,
-        "v_min": float(settings.take("v_min")),
-        "v_max": float(settings.take("v_max")),
+        **_support(settings),
         "buffer_size": capacity,
         "learning_starts": settings.take("learning_starts"),
         "prioritized_replay": True,
@@ -154,6 +153,12 @@ def _q_learning(settings: Section, scale: Scale, notes: list[str]) -> dict[str, 
         "prioritized_replay_beta": float(beta),
         "grad_clip": float(settings.take("max_grad_norm")) or None,
     }
+
+
+def _support(settings: Section) -> dict[str, float]:
+    """The lowest and the highest atom. A card of a distributional network has both; with a single atom they mean nothing."""
+    v_min, v_max = settings.take("v_min"), settings.take("v_max")
+    return {"v_min": -1.0 if v_min is None else float(v_min), "v_max": 1.0 if v_max is None else float(v_max)}
 
 
 def _annealed(settings: Section, scale: Scale) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -21,8 +22,9 @@ from train.rllib.batched_algorithm import AGENT_STEPS_BEFORE
 from train.rllib.env_runner_failures import LostExperienceError
 from train.rollouts.q_runner import QRunner
 from train.run import train
-from train.runs.export import module_of
+from train.runs.export import _card, module_of
 from train.runs.folder import RunFolder
+from train.worlds.build import single_world
 
 RAINBOW = {"num_atoms": 21, "v_min": 0.0, "v_max": 1.0, "noisy": True, "epsilon": 0.0}
 PLAIN = {"double_q": False, "dueling": False, "n_step": 1, "priority_alpha": 0.0}
@@ -365,3 +367,11 @@ def test_atoms_that_were_set_stay_and_those_of_an_unknown_world_must_be():
 def test_settings_that_cannot_work_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         toy_q("identity", **settings)
+
+
+def test_a_policys_card_has_the_atoms_that_were_derived():
+    experiment = Experiment.load("procgen-dqn", ["env.name=procgen/starpilot", "env.options.num_games=1"])
+    with closing(single_world(experiment)) as world:
+        card = _card(experiment, world)
+    assert (card["config"]["dqn"]["v_min"], card["config"]["dqn"]["v_max"]) == (-16, 64)
+    assert card["network"]["options"]["v_max"] == 64
