@@ -46,6 +46,7 @@ SLOW = (
     "tests/serve/by_hand/test_terminal.py::test_a_game_at_a_real_terminal",
     "tests/serve/ladder/test_download.py",
     "tests/serve/ladder/test_entering.py",
+    "tests/serve/ladder/test_evening.py",
     "tests/serve/ladder/test_keeping.py",
     "tests/serve/test_analyse.py",
     "tests/serve/test_arena.py::test_nothing_that_arrives_is_an_internal_error",
