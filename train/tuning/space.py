@@ -39,7 +39,7 @@ class NumberRange:
         if self.whole:
             return (tune.lograndint if log else tune.randint)(int(self.low), int(self.high) + 1)
         if self.scale == "discount":
-            from train.tuning.searchers import discounts
+            from train.tuning.discounts import discounts
 
             return discounts(self.low, self.high)
         return (tune.loguniform if log else tune.uniform)(self.low, self.high)
