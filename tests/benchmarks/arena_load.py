@@ -34,6 +34,7 @@ import agents
 from agents.evaluation.referee import Referee
 from envs.battlesnake.games import play_turn, start_games
 from envs.battlesnake.observations import EgocentricPlanes
+from envs.battlesnake.plain import board_from_state
 from envs.battlesnake.state import ALIVE, State
 from envs.battlesnake.webhook import game_object, move_request
 from tests.benchmarks.measure import arguments, machine, tell
@@ -90,8 +91,22 @@ def positions(count: int) -> list[bytes]:
         living = np.flatnonzero(state.arrays.cause[board] == ALIVE)
         if len(living):
             game = game_object(state.settings, f"load-{board}", timeout_ms=TIMEOUT_MS)
-            requests.append(move_request(state, board, game=game, ids=ids, names=ids, you=int(living[0])))
+            latencies = ["41"] * len(ids)
+            you = int(living[0])
+            request = move_request(state, board, game=game, ids=ids, names=ids, you=you, latencies=latencies)
+            requests.append(_with_corpses(request, state, board, ids))
     return [json.dumps(request).encode() for request in requests]
+
+
+def _with_corpses(request: dict[str, Any], state: State, board: int, ids: list[str]) -> dict[str, Any]:
+    """The request as Arena sends it, with the dead as they died."""
+    snakes = board_from_state(state, board, ids)["snakes"]
+    shown = {"name": "gone", "latency": "0", "shout": ""}
+    dead = [{**snake, **shown, "head": snake["body"][0]} for snake in snakes if snake["eliminatedCause"]]
+    corpses = [{key: value for key, value in snake.items() if not key.startswith("eliminated")} for snake in dead]
+    ruleset = {**request["game"]["ruleset"], "version": "v1.0.0"}
+    whole = {**request["board"], "snakes": [*request["board"]["snakes"], *corpses]}
+    return {**request, "game": {**request["game"], "ruleset": ruleset}, "board": whole}
 
 
 class Load:
