@@ -82,7 +82,7 @@ def table(rows: Sequence[Standing]) -> str:
 
     Elo is relative to the mean of all players, with its 95 % interval.
     """
-    heads = ("", "player", "games", "won", "drawn", "points", "μ−3σ", "Elo", "95 % interval", "ms", "failed")
+    heads = ("", "player", "games", "won", "drawn", "points", "μ−3σ", "Elo (95 %)", "ms")
     cells = [
         (
             str(place),
@@ -92,14 +92,14 @@ def table(rows: Sequence[Standing]) -> str:
             str(row.draws),
             f"{row.points:.1%}",
             f"{row.skill.ordinal:.2f}",
-            f"{row.elo:+.0f}",
-            f"{row.interval[0]:+.0f} … {row.interval[1]:+.0f}",
+            f"{row.elo:+.0f} ({row.interval[0]:+.0f}…{row.interval[1]:+.0f})",
             f"{row.latency_ms:.2f}",
-            str(row.failures),
         )
         for place, row in enumerate(rows, 1)
     ]
     lines = [in_columns(cells, heads)]
+    if failed := [f"{printable(row.name)} {row.failures}" for row in rows if row.failures]:
+        lines.append(f"without a valid answer in time (turns): {', '.join(failed)}")
     if excused := [f"{printable(row.name)} {row.excused}" for row in rows if row.excused]:
         lines.append(f"late in bursts of load, asked again and not charged (turns): {', '.join(excused)}")
     return "\n".join(lines)
