@@ -84,7 +84,7 @@ RECORDING = str(DATA / "cli-output-example.jsonl")
         (["serve", "flood", "--keep-days", "1" + "0" * 400], "0 is more than 1000000. See "),
         (["replay", "show", "/nowhere.jsonl"], "cannot read recording /nowhere.jsonl"),
         (["replay", "shw", "/nowhere.jsonl"], "Did you mean 'show'"),
-        (["replay", "to-test", RECORDING], "needs the turn"),
+        (["replay", "to-test", RECORDING], "choose one: --turn N"),
         (["replay", "show", RECORDING, "--delay", "-0.5"], "-0.5 is no number of at least 0"),
         (["replay", "show", RECORDING, "--delay", "1e300"], "1e300 seconds are more than an hour"),
         (["replay", "show", RECORDING, "--out", "x.svg"], f"replay animate {RECORDING} --out x.svg"),
@@ -329,11 +329,11 @@ def test_a_match_in_json_agrees_with_what_is_told(capsys):
 
 
 def test_every_command_that_prints_figures_has_the_same_json_option():
-    """`arena` is a group; `serve`, `cluster`, `replay`, `image` and some of `export` print no figures."""
+    """`arena` is a group; `serve`, `cluster`, `image` and some of `export` print no figures."""
     parsers = procsnake.build_parser()._subparsers._group_actions[0].choices
     parsers |= {f"export {name}": one for name, one in parsers["export"]._subparsers._group_actions[0].choices.items()}
     options = {name: one._option_string_actions.get("--json") for name, one in parsers.items()}
-    without = {"serve", "replay", "cluster", "arena", "export", "export aicrowd", "export onnx", "export submit"}
+    without = {"serve", "cluster", "arena", "export", "export aicrowd", "export onnx", "export submit"}
     without |= {"image"}
     assert {name for name, option in options.items() if option is None} == without
     assert len({option.help for option in options.values() if option}) == 1

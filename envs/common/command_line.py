@@ -143,7 +143,7 @@ class Parser(argparse.ArgumentParser):
 def _require_known_address(action: argparse.Action, text: str) -> None:
     """Refuse an address where a path is needed, which would become a folder of that name."""
     scheme = scheme_of(text)
-    if not scheme or scheme in getattr(action, "schemes", ()):
+    if not scheme or action.dest in _ADDRESSES or scheme in getattr(action, "schemes", ()):
         return
     if scheme not in _ADDRESSES_OF_OTHERS or action.dest in _PATHS:
         raise argparse.ArgumentError(action, not_a_path(text, scheme))
@@ -163,6 +163,8 @@ _ADDRESSES_OF_OTHERS = (
     "postgresql+psycopg",
 )
 """Schemes of snakes, bundles, clusters, repositories and databases."""
+_ADDRESSES = ("database",)
+"""Options that are addresses themselves. Whoever reads them says which they take, and shows no password."""
 _PATHS = (
     "runs", "resume", "config", "out", "record", "report", "include", "store", "book", "write_book", "run_folders", "curves",
     "recording", "directory", "secret_file", "viewer_token_file",

@@ -18,7 +18,8 @@ from envs.common.errors import ProcsnakeError
 
 MAX_VALUE_BYTES = 32 << 20
 """The longest text or blob that is read from a database. What procsnake writes has at most half of it."""
-_JOURNAL, _COMPANIONS = "-journal", ("-wal", "-shm")
+_COMPANIONS = ("-journal", "-wal", "-shm")
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 _MAX_ENTRIES = 1000
 _OTHER_WRITING = re.compile(r'[\s"]+')
 _SCHEMA = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' LIMIT ?"
@@ -34,17 +35,29 @@ class UnsafeDatabaseError(ProcsnakeError):
 def refuse_companions(path: Path) -> None:
     """Raise `UnsafeDatabaseError` if opening the SQLite file `path` could touch other files than its own. Nothing is opened.
 
-    The write-ahead log of a process that was killed is no danger: its content counts as the database's own.
+    The log or journal of another process, or of one that was killed, is no danger as long as it names no other file: its
+    content counts as the database's own.
     """
     _refuse_unless_plain(path, "Name the file itself")
-    journal = Path(f"{path}{_JOURNAL}")
-    if os.path.lexists(journal):
-        raise UnsafeDatabaseError(
-            f"{journal} lies beside the database. procsnake leaves no such journal, and a stranger's can delete other files. "
-            "Remove it, or take the database from whoever has it whole"
-        )
     for ending in _COMPANIONS:
         _refuse_unless_plain(Path(f"{path}{ending}"), "Remove it")
+    journal = Path(f"{path}-journal")
+    if _names_another_file(journal):
+        raise UnsafeDatabaseError(
+            f"{journal} belongs to a transaction over several databases, so SQLite would delete another file that it names. "
+            "procsnake leaves no such journal. Remove it, or take the database from whoever has it whole"
+        )
+
+
+def _names_another_file(journal: Path) -> bool:
+    """Whether a rollback journal ends with the name of a super-journal, which is followed by SQLite's magic bytes."""
+    try:
+        with journal.open("rb") as file:
+            file.seek(-len(_JOURNAL_MAGIC), os.SEEK_END)
+            return file.read() == _JOURNAL_MAGIC
+    except OSError:
+        # There is none, or it is too short to name a file.
+        return False
 
 
 def _refuse_unless_plain(path: Path, remedy: str) -> None:

@@ -87,6 +87,7 @@ class OpenedGame:
             "started": self._opened,
             "ended": self._opened,
             "is_check": False,
+            "is_arena": False,
             "turns": self.last_turn,
             "result": result_of(self.recording, you) or None,
             "cause": clean(ending["eliminatedCause"]) or None,

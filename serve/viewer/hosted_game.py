@@ -165,6 +165,7 @@ class HostedGame:
             "started": self._started,
             "ended": ended,
             "is_check": False,
+            "is_arena": False,
             "turns": len(self._boards) - 1,
             "result": self._result(slot) if ended else None,
             "cause": cause or None,

@@ -41,6 +41,7 @@ WITHOUT_MXNET = importlib.util.find_spec("mxnet") is None
 ELSEWHERE = {
     "mxnet_dqn": "test_the_mxnet_benchmark_runs, in MXNet's environment",
     "procgen_gpu": "test_without_a_gpu_its_benchmark_says_so",
+    "arena_shapes": "test_arena_lives.py",
     "yardstick": "test_yardstick.py",
     "one_version": "yardstick starts it",
 }

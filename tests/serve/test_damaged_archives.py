@@ -75,7 +75,7 @@ def test_a_journal_beside_an_archive_deletes_nothing(damaged, tmp_path, capsys):
     thesis.write_text("years of work")
     write_journal(tmp_path / "games.db", names=thesis)
     assert main(["games", "list", "--database", url]) == 2
-    assert "can delete other files" in capsys.readouterr().err
+    assert "would delete another file" in capsys.readouterr().err
     assert thesis.exists()
 
 

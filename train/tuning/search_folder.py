@@ -48,7 +48,8 @@ def read_search(folder: Path) -> tuple[Experiment, Budget]:
         budget = Budget(**note["budget"])
         has_ended = bool(note["has_ended"])
     except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
-        raise RunError(f"{folder} holds no search that can go on ({error}); begin one: procsnake tune EXPERIMENT") from error
+        begin = shell_command("tune", "EXPERIMENT")
+        raise RunError(f"{folder} holds no search that can go on ({error}); begin one: {begin}") from error
     if not own_files.is_signed(_signed_part(folder, text), signature):
         raise RunError(f"{folder} was not made on this machine, or lay elsewhere, and going on opens pickles that are in it")
     if has_ended:
