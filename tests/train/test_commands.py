@@ -121,7 +121,7 @@ def test_wandb_that_is_not_installed_is_one_line(capsys, monkeypatch, experiment
     monkeypatch.setitem(sys.modules, "wandb", None)
     code, _, error = run(capsys, "train", "--config", experiment, "--wandb", "--runs", str(tmp_path / "runs"))
     assert (code, error.count("\n")) == (2, 1)
-    assert "pip install wandb" in error
+    assert "procsnake[wandb]" in error
 
 
 @pytest.mark.long

@@ -283,7 +283,7 @@ def test_events_can_be_read_by_tensorboard(one_ray, tmp_path):
 
 def test_wandb_is_asked_for_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(MissingDependencyError, match="pip install wandb"):
+    with pytest.raises(MissingDependencyError, match=r"procsnake\[wandb\]"):
         train(toy("identity"), runs_dir=tmp_path, trackers=["wandb"])
     assert list(tmp_path.iterdir()) == []
 
