@@ -82,4 +82,4 @@ def test_a_column_that_the_run_has_counts_as_nothing_where_it_is_missing(tmp_pat
     session = begun(tmp_path, "teacher", {**AFTER, "teacher": 0.1}, AFTER)
     for _ in range(2):
         session.step()
-    assert session._metric("teacher", "stop.metric") == -math.inf
+    assert session.metric("teacher", "stop.metric") == -math.inf
