@@ -67,6 +67,7 @@ PARTS: dict[str, Callable[[dict[str, Any], int], None]] = {
     "dead snakes": lambda r, n: r["board"]["snakes"].extend(
         {**r["you"], "id": f"dead-{k}", "health": 0} for k in range(min(48, n // 30))
     ),
+    "doubtful snakes": lambda r, n: _doubt(r, min(48, n // 30), n // POINT_ITEMS),
     "empty lists": lambda r, n: r.setdefault("unknown", []).extend([] for _ in range(n // 2)),
     "nested lists": lambda r, n: r.setdefault("unknown", []).extend([[[[[[[]]]]]]] for _ in range(n // 8)),
     "deep lists": lambda r, n: r.setdefault("unknown", []).append(_deep(min(400, n))),
@@ -89,6 +90,18 @@ def _lengthen(request: dict[str, Any], count: int) -> None:
     each = min(SIDE * SIDE + 3, count // SNAKES)
     for snake in request["board"]["snakes"][:SNAKES]:
         snake["body"] = snake["body"] + [snake["body"][-1]] * each
+
+
+def _doubt(request: dict[str, Any], count: int, points_in_all: int) -> None:
+    """Add snakes as Arena leaves them in, each with its head on the next one, of which nothing says whether they live."""
+    request["turn"] = 30
+    request["game"] = {**request["game"], "source": ""}
+    request["game"]["ruleset"] = {**request["game"]["ruleset"], "version": "v1.0.0"}
+    length = max(3, points_in_all // max(1, count))
+    for number in range(count):
+        row = [{"x": min(number // SIDE + column, SIDE - 1), "y": number % SIDE} for column in range(length)]
+        snake = {"id": f"doubtful-{number}", "health": 50, "body": row, "latency": "0", "shout": ""}
+        request["board"]["snakes"].append({**request["you"], **snake})
 
 
 def _deep(depth: int) -> list[Any]:

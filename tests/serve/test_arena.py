@@ -35,6 +35,15 @@ def small_request():
     return plain_request(board(7, 7, [(0, 0), (1, 0), (2, 0)], [(5, 5), (5, 4), (5, 3)]))
 
 
+def request_with_a_corpse():
+    """What Arena sends: the second snake ran into the first one's body two turns ago."""
+    request = small_request()
+    request["turn"] = 9
+    request["game"]["ruleset"]["version"] = "v1.0.0"
+    request["board"]["snakes"][1] |= {"body": [{"x": x, "y": 0} for x in (1, 2, 3)], "latency": "0", "shout": ""}
+    return request
+
+
 def test_info_is_what_the_api_asks_for(client):
     info = client.get("/").get_json()
     assert info["apiversion"] == "1"
@@ -155,7 +164,7 @@ _json = st.recursive(
 @st.composite
 def damaged_requests(draw):
     """A good request in which some values, anywhere, are something else."""
-    request = small_request()
+    request = draw(st.sampled_from([small_request, request_with_a_corpse]))()
     for _ in range(draw(st.integers(1, 4))):
         node, key = request, None
         while isinstance(node, dict | list) and len(node) and (key is None or draw(st.booleans())):
