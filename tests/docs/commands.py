@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
+DOCS = REPOSITORY / "docs"
+PAGES = (REPOSITORY / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("lab/*.md")))
 _BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _SHELL = ("", "bash", "sh", "console")
 _VARIABLE = re.compile(r"^([A-Z_][A-Z_0-9]*=\S* )*(?=procsnake )")

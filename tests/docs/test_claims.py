@@ -13,6 +13,7 @@ import procsnake
 from serve import deadline, margins, processes
 from serve.cores import Cores
 from serve.transport import front
+from tests.docs.commands import PAGES
 from tests.envs.battlesnake.positions import board
 from train.config import Experiment, list_experiments
 from train.experiment_keys import keys
@@ -64,7 +65,7 @@ def test_how_requests_are_taken_and_drained_is_said_as_it_is_set():
     assert processes.STOP_S == 8
 
 
-@pytest.mark.parametrize("name", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+@pytest.mark.parametrize("name", [str(path.relative_to(ROOT)) for path in PAGES])
 def test_no_page_promises_to_be_in_time_without_saying_when(name):
     """A machine that gives the server no processor makes it late; that was measured."""
     promises = [one for one in re.split(r"(?<=[.:|])\s", page(name)) if re.search(r"answers? .*in time\b|move in time\b", one)]
@@ -99,7 +100,7 @@ def test_keys_that_a_page_sets_exist(name):
 
 
 def test_every_experiment_that_comes_along_is_in_the_table_of_what_was_learned():
-    table = page("docs/benchmarks.md").partition("## What each experiment has learned here")[2].partition("## ")[0]
+    table = page("docs/lab/benchmarks.md").partition("## What each experiment has learned here")[2].partition("## ")[0]
     assert sorted(re.findall(r"`((?:battlesnake|procgen|aicrowd)-[\w-]+)`[,| ]", table)) == list_experiments()
 
 

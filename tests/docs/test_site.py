@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[2]
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+from tests.docs.commands import PAGES, REPOSITORY
+
 ELSEWHERE = {"train/a2c.py", "tests/train/test_a2c.py", "envs/procsnake_env.py", "envs/procgen_env_wrapper.py"}
 """Files of the recipes and of AIcrowd's entries."""
 
