@@ -12,7 +12,8 @@ DOCS = REPOSITORY / "docs"
 PAGES = (REPOSITORY / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("lab/*.md")))
 _BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _SHELL = ("", "bash", "sh", "console")
-_VARIABLE = re.compile(r"^([A-Z_][A-Z_0-9]*=\S* )*(?=procsnake )")
+_BEFORE = re.compile(r"^([A-Z_][A-Z_0-9]*=\S* )*(\.venv/bin/)?(?=procsnake )")
+"""What may stand before the command: variables, and where it was installed."""
 
 
 @dataclass(frozen=True)
@@ -44,5 +45,5 @@ def commands() -> list[Command]:
 
 
 def _of(block: str) -> list[str]:
-    lines = [_VARIABLE.sub("", line.strip()) for line in block.replace("\\\n", " ").splitlines()]
+    lines = [_BEFORE.sub("", line.strip()) for line in block.replace("\\\n", " ").splitlines()]
     return [re.split(r"\s+&&\s+|\s+\|\s+|\s+&$", line)[0] for line in lines if line.startswith("procsnake ")]

@@ -51,7 +51,7 @@ MINIATURE = {
     "sprt": ["--games", "4", "--max-turns", "5"],
 }
 """What is added to commands, so that they take seconds."""
-SNAKE = r"runs/my-run(/bundle)?|runs/battlesnake-\w+-…(/bundle)?|snake\.zip|champion-\w+"
+SNAKE = r"runs/my-run(/bundle)?|runs/battlesnake-\w+-…(/bundle)?|\blatest\b|snake\.zip|champion-\w+"
 SERVER = r"(http://127\.0\.0\.1:8000|https://[\w.…]+)(/SECRET)?"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,21 @@ def test_files_that_a_page_names_exist(page):
     """Paths in backquotes that begin with one of the project's folders."""
     named = re.findall(r"`((?:envs|agents|train|serve|tests|notebooks)/[\w/.-]+\.\w+)`", page.read_text(encoding="utf-8"))
     assert [path for path in named if path not in ELSEWHERE and not (REPOSITORY / path).exists()] == []
+
+
+def test_what_the_readme_links_to_and_shows_is_there():
+    """mkdocs looks after the links of docs/, but doesn't read the README."""
+    links = re.findall(r"\]\(([^)]+)\)", (REPOSITORY / "README.md").read_text(encoding="utf-8"))
+    files = [link.partition("#") for link in links if "://" not in link]
+    assert len(files) > 30
+    assert [path for path, _, _ in files if not (REPOSITORY / path).exists()] == []
+    assert [(path, place) for path, _, place in files if place and place not in headings(REPOSITORY / path)] == []
+
+
+def headings(page: Path) -> set[str]:
+    """The names by which links find the headings of a page."""
+    found = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
