@@ -182,7 +182,10 @@ def _run(options: argparse.Namespace) -> int:
     return USER_ERROR
 
 
-_NAMING_RUNS = ("agents", "against", "bundle", "config", "init_from", "players", "policy", "resume", "run_folders", "source")
+_NAMING_RUNS = (
+    "against", "agent", "agents", "bundle", "config", "hint", "init_from", "players", "policy", "resume",
+    "run_folders", "source",
+)  # fmt: skip
 """The options, by their place in the parsed ones, that take the folder of a run."""
 
 

@@ -63,3 +63,8 @@ def test_commands_take_what_the_documentation_prints(runs, capsys):
     said = capsys.readouterr().err
     assert f"runs/battlesnake-ppo-… is runs/{SECOND}" in said
     assert f"runs/{SECOND}/config.yaml" in said.splitlines()[-1]
+
+
+def test_whoever_is_asked_may_be_the_latest_run(runs, capsys):
+    assert procsnake.main(["replay", "ask", "none.json", "--agent", "latest"]) == 2
+    assert f"latest is runs/{OTHER}" in capsys.readouterr().err
