@@ -86,7 +86,7 @@ def test_without_a_deadline_an_answer_depends_on_the_board_alone(name):
 
 def test_the_share_of_late_moves_that_is_admitted_is_the_tables_highest():
     (admitted,) = numbers(r"up to ([\d.]+) % of the moves came late", "docs/arena.md")
-    rows = re.findall(r"([\d ]+) of ([\d ]+)", page("docs/arena.md").partition("## Under load")[2].partition("## ")[0])
+    rows = re.findall(r"([\d ]+) of ([\d ]+)", page("docs/lab/arena.md").partition("## Under load")[2].partition("## ")[0])
     shares = [100 * float(late.replace(" ", "")) / float(moves.replace(" ", "")) for late, moves in rows]
     assert round(max(shares), 1) == admitted
 
