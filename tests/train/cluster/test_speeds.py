@@ -1,4 +1,4 @@
-"""What is expected of a run by measured speeds: the figures of docs/cluster.md, and sums done by hand."""
+"""What is expected of a run by measured speeds: the figures of docs/lab/cluster.md, and sums done by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from train.cluster.sizes import sized
 from train.cluster.speeds import MEASURED, expected_stages, fullest, measured_like
 from train.config import Experiment
 
-DOCS = Path(__file__).parents[3] / "docs" / "cluster.md"
+DOCS = Path(__file__).parents[3] / "docs" / "lab" / "cluster.md"
 
 
 def load(name: str, instances: str, *overrides: str) -> Experiment:

@@ -14,7 +14,7 @@ from train.sagemaker.comparison import compared, parse_speeds
 
 PRICES = {"ml.c5.xlarge": 0.2, "ml.c5.4xlarge": 0.8, "ml.g5.xlarge": 1.5}
 LEARNED = MEASURED["battlesnake-ppo"].learned_a_second / 2
-"""Decisions per second that one thread goes through twice (docs/cluster.md)."""
+"""Decisions per second that one thread goes through twice (docs/lab/cluster.md)."""
 
 
 def test_the_cheapest_per_decision_comes_first():
