@@ -52,6 +52,8 @@ MINIATURE = {
 }
 """What is added to commands, so that they take seconds."""
 SNAKE = r"runs/my-run(/bundle)?|runs/battlesnake-\w+-…(/bundle)?|\blatest\b|snake\.zip|champion-\w+"
+ARENA_GAME = "3b241101-e2bb-4255-8caf-4136c566a962"
+"""The game that docs/ladder.md fetches."""
 SERVER = r"(http://127\.0\.0\.1:8000|https://[\w.…]+)(/SECRET)?"
 
 
@@ -82,6 +84,7 @@ def desk(tmp_path_factory):
         patch.chdir(folder)
         play = ["play", "hug.py", server.url, "--record", "game.jsonl", "--delay", "0"]
         assert procsnake.main(play) == 0
+        shutil.copy("game.jsonl", "recorded.jsonl")
         (folder / "request.json").write_text(json.dumps(Recording.read("game.jsonl").requests[1], indent=2))
         yield folder, server.url
 
@@ -102,6 +105,8 @@ def reason_not_to_run(command: Command) -> str | None:
             return reason
     if command.words[0] == "launch" and not {"--explain", "--on"} & set(command.words):
         return "needs an AWS account"
+    if ARENA_GAME in command.text:
+        return NOT_RUN["arena"]
     if any("hf://" in word for word in command.words):
         return "needs the Hugging Face Hub; tests/agents/hub has a stand-in"
     if "--human" in command.words:
@@ -123,6 +128,7 @@ def test_it_runs(command, desk, monkeypatch, capsys):
     folder, url = desk
     monkeypatch.chdir(folder)
     words = words_here(command, url)
+    shutil.copy("recorded.jsonl", "game.jsonl")  # some commands write another
     if words[0] == "sprt":
         (folder / "outputs" / "sprt.db").unlink(missing_ok=True)  # the same
     if words[0] == "tournament" and "flood" in words:
@@ -157,6 +163,9 @@ def test_it_would_train(command):
     from train.stages import first_stages
 
     options = procsnake.build_parser().parse_args(command.words)
+    if options.list:
+        assert options.run(options) == 0
+        return
     if options.resume:
         pytest.skip("needs a run that was interrupted; notebook 5 makes one and resumes it")
     if options.config or "algorithm=a2c" in options.set:
