@@ -56,7 +56,7 @@ def test_impossible_curves_are_refused(wrong):
 
 
 def test_the_documented_fit_is_that_of_the_shipped_curves():
-    text = (Path(__file__).parents[3] / "docs" / "analysing.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "lab" / "analysing.md").read_text(encoding="utf-8")
     shipped, documented = WinProbability.shipped(), {}
     for part in re.split(r"^(?=(?:duel|[234]): scale )", text, flags=re.MULTILINE)[1:]:
         rows = re.findall(r"^ +\d+% to +\d+% +(\d+) +([\d.]+)% +([\d.]+)%$", part, re.MULTILINE)
